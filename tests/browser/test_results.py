@@ -106,13 +106,15 @@ SETTINGS = (
 SCROLLED = "areas => areas.filter(area => area.scrollWidth > area.clientWidth).map(area => area.ariaLabel)"
 
 
-def test_runs_are_compared_once_two_are_ticked(page):
-    def make() -> Benchmark:
-        benchmark = search(make_gated(), GOOD, POOR)
-        Benchmark.objects.update(owner=User.objects.get(username="ada"))
-        return benchmark
+def make_compared() -> Benchmark:
+    """Make a benchmark of ada's with two runs."""
+    benchmark = search(make_gated(), GOOD, POOR)
+    Benchmark.objects.update(owner=User.objects.get(username="ada"))
+    return benchmark
 
-    benchmark = outside(make)
+
+def test_runs_are_compared_once_two_are_ticked(page):
+    benchmark = outside(make_compared)
     page.goto(reverse("admin:benchmark_results", args=[benchmark.pk]))
     compare = page.get_by_role("button", name="Compare selected")
     expect(compare).to_be_disabled()
@@ -126,11 +128,7 @@ def test_runs_are_compared_once_two_are_ticked(page):
 
 
 def test_the_list_compares_runs_in_one_click(page):
-    def make() -> None:
-        search(make_gated(), GOOD, POOR)
-        Benchmark.objects.update(owner=User.objects.get(username="ada"))
-
-    outside(make)
+    outside(make_compared)
     page.goto(reverse("admin:benchmarks_run_changelist"))
     compare = page.get_by_role("button", name="Compare", exact=True)
     expect(compare).to_be_hidden()
@@ -141,12 +139,7 @@ def test_the_list_compares_runs_in_one_click(page):
 
 
 def test_a_comparison_follows_its_choice_of_measure(page):
-    def make() -> Benchmark:
-        benchmark = search(make_gated(), GOOD, POOR)
-        Benchmark.objects.update(owner=User.objects.get(username="ada"))
-        return benchmark
-
-    benchmark = outside(make)
+    benchmark = outside(make_compared)
     page.goto(f"{reverse('admin:run_compare')}?benchmark={benchmark.pk}")
     page.get_by_label("Measure").select_option("RR")
     expect(page.locator("#differences-of-runs .bb-hint").first).to_contain_text("RR, run −")

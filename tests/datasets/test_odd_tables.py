@@ -236,6 +236,11 @@ ODD: dict[str, tuple[str, str]] = {
     ),
     "totals": ("query,document,grade\npear,d1,2\nTotal,,2\n", "line 3, doc_ref is empty: give any of document_id, uri"),
     "merged cells": ("query,document,grade\npear,d1,2\n,d2,1\n", "has no query_text. Write it in each row, also where"),
+    "a misspelt word": (
+        "query,document,grade\npear,d1,relevnt\nplum,d2,not relevant\n",
+        'line 2, has the grade "relevnt", which is not an integer. Write whole numbers, a higher one where more is '
+        "relevant, or in all rows words of one scale, such as relevant and not relevant",
+    ),
     "two headers": ("query,document,grade\n(text),(id),(0-3)\npear,d1,2\n", "remove lines without a judgment"),
     "only a header": ("query,document,grade\n", "a.csv has a header and no rows: add a row for each judgment."),
     "only Quepid's header": ("query,docid,rating\n", "a.csv has a header and no rows: add a row for each rating."),

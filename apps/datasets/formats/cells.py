@@ -86,13 +86,16 @@ class Grades:
                 rating = check_rating(number) * self.factor
                 grade = int(rating) if rating == int(rating) else None
         if grade is None or self.scale:
-            words = (
-                "" if is_number(value) else ", a higher one where more is relevant, and remove lines without a judgment"
+            remedy = (
+                "Write whole numbers, or multiply them: 10 makes 7 of 0.7 (Grade factor on the page, --grade-factor of "
+                "the command, grade_factor of the API)."
+                if is_number(value)
+                else "Write whole numbers, a higher one where more is relevant, or in all rows words of one scale, such "
+                "as relevant and not relevant; and remove lines without a judgment."
             )
             raise DatasetError(
                 f"{location} has the grade {json.dumps(value, ensure_ascii=False)[:40]}, which is not an integer. "
-                f"Write whole numbers{words}, or multiply them: 10 makes 7 of 0.7 (Grade factor on the page, "
-                "--grade-factor of the command, grade_factor of the API).",
+                f"{remedy}",
                 field="grade",
             )
         return grade

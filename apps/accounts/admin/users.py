@@ -1,4 +1,4 @@
-"""Admin pages of users, groups, personal tokens, the bin and the log.
+"""Admin pages of users, groups and personal tokens.
 
 Users can grant only permissions that they have. A group is both a role (its permissions) and a team (the rows shared
 with it). Superusers may do everything.
@@ -8,36 +8,25 @@ from typing import Any
 
 from django.apps import apps
 from django.conf import settings
-from django.contrib import admin, messages
-from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
+from django.contrib import admin
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, Permission, User
-from django.core.exceptions import PermissionDenied
-from django.db import transaction
 from django.db.models import ManyToManyField, Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
-from django.template.defaultfilters import filesizeformat, truncatechars
-from django.utils.html import format_html
 from django.utils.safestring import mark_safe
 from unfold.decorators import display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from apps.accounts.bin import empty, list_deletions, restore
-from apps.accounts.models import AccessToken, Deletion
+from apps.accounts.models import AccessToken
 from apps.accounts.tokens import revoke_token
 from apps.accounts.views import make_token
 from benchbench.access import ROLES, AnyUser, list_teams
-from benchbench.decimals import counted
-from benchbench.errors import ConflictError
-from benchbench.site.admin import FactAdmin, LargeAdmin
-from benchbench.site.lists import render_distance
-from benchbench.site.panels import Button, Page, build_list_url
+from benchbench.site.admin import FactAdmin
+from benchbench.site.panels import Button, Page
 from benchbench.site.strict import StrictAdmin
 
-ACTS = {ADDITION: "added", CHANGE: "changed", DELETION: "deleted"}
-COLOURS = {"added": "success", "changed": "info", "deleted": "danger"}
 STATES = {"active": "success", "expired": "warning", "revoked": "danger"}
 
 admin.site.unregister(User)
@@ -167,134 +156,3 @@ class AccessTokenAdmin(FactAdmin):
 
     def list_buttons(self, request: HttpRequest, obj: AccessToken) -> list[Button]:
         return [] if obj.revoked_at else [Button("Revoke", "block", "revoke_selected")]
-
-
-@admin.register(Deletion)
-class DeletionAdmin(FactAdmin):
-    """Admin of the bin. Who may delete rows of a kind restores those that they saw; superusers empty it early."""
-
-    list_display = ("name", "noun", "deleted", "deleted_by", "until", "space")
-    phone_columns = ("deleted", "until")
-    empty_words = f"The bin is empty. It keeps rows for {counted(settings.BENCHBENCH_KEEP_DELETED_DAYS, 'day')}."
-    search_fields = ("name",)
-    list_select_related = ("deleted_by",)
-    actions = (direct_action := "restore_selected", "rename_selected")
-    fieldsets = (
-        (
-            None,
-            {
-                "fields": (("name", "noun"), ("created_at", "deleted_by"), ("until", "space"), "contents"),
-                "description": "Restored as it was, with its history and all rows. Files of a machine, such as mapped "
-                "vectors, are made again at first use. It no longer names users and rows that were deleted later. A "
-                "schedule whose time has passed starts once.",
-            },
-        ),
-    )
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Deletion]:
-        return list_deletions(request.user)
-
-    has_module_permission = has_act_permission = has_view_permission = allow_staff
-    has_delete_permission = allow_superuser
-
-    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        if not self.has_delete_permission(request):
-            raise PermissionDenied
-        return super().delete_view(request, object_id, extra_context)
-
-    def delete_row(self, obj: Deletion) -> None:
-        empty(obj)
-
-    def list_concerned(self, row: Deletion) -> list[Model]:
-        """Return what was restored: the deletion itself is gone."""
-        return list(apps.get_model(row.kind)._default_manager.filter(pk=row.object_id))
-
-    @admin.action(description="Restore", permissions=["act"])
-    def restore_selected(self, request: HttpRequest, queryset: Any, *, rename: bool = False) -> HttpResponse | None:
-        addresses: list[str] = []
-
-        @transaction.atomic
-        def restore_one(deletion: Deletion) -> str:
-            row = restore(deletion, rename=rename)
-            pages = self.admin_site.get_model_admin(type(row))
-            if not pages.has_delete_permission(request, row):
-                raise ConflictError(f"“{row}” was not restored: you may not delete it.")
-            addresses.append(pages.find_url(row))
-            return f"“{row}” is restored."
-
-        if not queryset:
-            self.message_user(request, "Nothing was restored: it is no longer in the bin.", messages.ERROR)
-        self.apply_each(request, queryset, restore_one)
-        return redirect(addresses[0] if len(addresses) == 1 else build_list_url(Deletion))
-
-    @admin.action(description="Restore under another name", permissions=["act"])
-    def rename_selected(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
-        return self.restore_selected(request, queryset, rename=True)
-
-    def list_buttons(self, request: HttpRequest, obj: Deletion) -> list[Button]:
-        return [
-            Button("Restore", "undo", "restore_selected", primary=True),
-            Button("Restore under another name", "undo", "rename_selected"),
-        ]
-
-    @display(description="kind", ordering="kind")
-    def noun(self, deletion: Deletion) -> str:
-        return str(apps.get_model(deletion.kind)._meta.verbose_name)
-
-    @display(description="deleted", ordering="created_at")
-    def deleted(self, deletion: Deletion) -> str:
-        return render_distance(deletion.created_at)
-
-    @display(description="space", ordering="size")
-    def space(self, deletion: Deletion) -> str:
-        return filesizeformat(deletion.size)
-
-    @display(description="with it")
-    def contents(self, deletion: Deletion) -> str:
-        counted_rows = deletion.counts | {deletion.kind: deletion.counts.get(deletion.kind, 1) - 1}
-        counts = [(self._name_part(apps.get_model(kind)), count) for kind, count in counted_rows.items()]
-        return ", ".join(counted(count, noun) for noun, count in counts if noun and count) or "–"
-
-
-@admin.register(LogEntry)
-class LogEntryAdmin(LargeAdmin):
-    """Log of all changes, also to deleted rows, for superusers. The history of a row shows its own entries."""
-
-    list_display = ("action_time", "user", "act", "kind", "row", "summary")
-    list_filter = ("action_flag", "action_time", ("content_type", admin.RelatedOnlyFieldListFilter))
-    search_fields = ("=user__username", "=object_id", "object_repr")
-    search_help_text = "User name, object id, or words of the object's name"
-    ordering = ("-action_time", "-id")
-    fieldsets = (
-        (None, {"fields": (("action_time", "user"), "act", "sentence")}),
-        ("Object", {"fields": (("kind", "row"), "object_id")}),
-    )
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[LogEntry]:
-        return LogEntry.objects.select_related("user", "content_type")
-
-    has_module_permission = has_view_permission = allow_superuser
-
-    @display(description="act", ordering="action_flag", label=COLOURS)
-    def act(self, entry: LogEntry) -> str:
-        return ACTS[entry.action_flag]
-
-    @display(description="kind", ordering="content_type")
-    def kind(self, entry: LogEntry) -> str:
-        return str(entry.content_type.name) if entry.content_type else "–"
-
-    @display(description="row", ordering="object_repr")
-    def row(self, entry: LogEntry) -> str:
-        """Return the name that the row had then, with a link unless it was deleted."""
-        name, url = truncatechars(entry.object_repr, 80), entry.get_admin_url()
-        if url is None or entry.is_deletion():
-            return name
-        return format_html('<a class="text-link" href="{}">{}</a>', url, name)
-
-    @display(description="change")
-    def summary(self, entry: LogEntry) -> str:
-        return truncatechars(entry.get_change_message(), 160)
-
-    @display(description="change")
-    def sentence(self, entry: LogEntry) -> str:
-        return entry.get_change_message()
