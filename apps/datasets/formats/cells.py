@@ -90,8 +90,8 @@ class Grades:
                 "Write whole numbers, or multiply them: 10 makes 7 of 0.7 (Grade factor on the page, --grade-factor of "
                 "the command, grade_factor of the API)."
                 if is_number(value)
-                else "Write whole numbers, a higher one where more is relevant, or in all rows words of one scale, such "
-                "as relevant and not relevant; and remove lines without a judgment."
+                else "Write whole numbers, a higher one where more is relevant, or in all rows words of one scale, "
+                "such as relevant and not relevant; and remove lines without a judgment."
             )
             raise DatasetError(
                 f"{location} has the grade {json.dumps(value, ensure_ascii=False)[:40]}, which is not an integer. "
