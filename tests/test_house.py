@@ -298,6 +298,7 @@ LOOKED_AT = {
     "mappings.0003_searched_states": "The code before stores a judgment once, for every state.",
     "retrieval.0002_chunk_set_index": "It only drops an index, which the constraint on positions makes superfluous.",
     "retrieval.0006_untuned_postings": "Only workers read pieces, and wait; an index they store meanwhile is refused.",
+    "retrieval.0010_stored_postings": "It changes no rows, and the code before reads pieces of either kind.",
     "datasets.0002_query_weight": "The code before writes no weight, and the column's default is 1.",
     "benchmarks.0004_rate": "It writes no rate, so the constraint always holds.",
     "benchmarks.0007_rate_axis": "It keeps the column, which is null without a rate.",

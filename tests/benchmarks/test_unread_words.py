@@ -7,6 +7,7 @@ from django.urls import reverse
 from apps.execution.defining.previewing import preview
 from apps.mappings.models import Mapping
 from apps.records.models import Benchmark, QueryResult, Run
+from apps.retrieval.search.word_stats import WordStats
 from benchbench.site.panels import change_url
 from tests.created import run_benchmark
 from tests.library import ENCODER
@@ -42,6 +43,19 @@ def test_texts_in_another_language_are_named(admin_client: Client) -> None:
     assert warned == {"bm25": [sentence], "bm25(language=german)": [], "fts": [of_fts]}
     page = admin_client.get(reverse("admin:retrieval_index_change", args=[index.pk])).content.decode()
     assert "look German, and BM25 reads their words as English" in page
+
+
+def test_the_first_chunks_do_not_decide_the_language() -> None:
+    positions = sorted(range(1100), key="d{}".format)
+    is_german = {number: position < 400 for position, number in enumerate(positions)}
+    texts = [GERMAN[0] if is_german[number] else "A band played in the warm garden" for number in range(1100)]
+    import_texts(texts, ["band"])
+    index = read_as_english()
+    assert index.lexical_index is not None
+    stats = WordStats.from_dict(index.lexical_index.stats)
+    assert stats is not None
+    assert (stats.guessed, stats.sampled) == ("english", 100)
+    assert 55 <= stats.agreeing <= 75
 
 
 def test_clauses_taken_for_words_are_named() -> None:

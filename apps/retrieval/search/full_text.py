@@ -17,12 +17,11 @@ from apps.retrieval.models import Chunk, ChunkSet, LexicalIndex
 from apps.retrieval.search.admission import admit_positions
 from apps.retrieval.search.holding import lock_for_index
 from apps.retrieval.search.lexical_indexes import LexicalIndexError
-from apps.retrieval.search.word_stats import NO_GUESS, SAMPLE, WordStats
+from apps.retrieval.search.word_stats import WordStats, guess_chunk_language
 from benchbench.database.bin import drop_table
 from benchbench.deleting import delete_all
 from benchbench.ir.planning.lexical import FULL_TEXT, Lexical
 from benchbench.ir.records import Mask, ScoredList
-from benchbench.texts.guessing import guess_language
 from benchbench.texts.languages import DEFAULT
 
 ENGINE = FULL_TEXT
@@ -101,8 +100,7 @@ def _count(cursor: CursorWrapper, table: sql.Identifier, chunk_set: ChunkSet) ->
     )
     cursor.execute(sql.SQL(statement).format(table))
     chunks, without, first = cursor.fetchone()
-    texts = chunk_set.leaves.order_by("position").values_list("text", flat=True)[:SAMPLE]
-    guess = guess_language(texts) or NO_GUESS
+    guess = guess_chunk_language(chunk_set)
     return WordStats(
         chunks=chunks,
         without_terms=without,

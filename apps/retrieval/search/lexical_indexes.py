@@ -21,7 +21,7 @@ from apps.retrieval.models import ChunkSet, LexicalIndex, LexicalPiece
 from apps.retrieval.search.holding import lock_for_index
 from apps.retrieval.search.lexical import Bm25, describe_index, read_analyzer
 from apps.retrieval.search.term_counts import write_bm25
-from apps.retrieval.search.word_stats import Sample, compute_word_stats
+from apps.retrieval.search.word_stats import compute_word_stats, guess_chunk_language
 from benchbench.database import binary
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.lexical import Lexical
@@ -61,9 +61,10 @@ def make_lexical_index(chunk_set: ChunkSet, setting: Lexical = USUAL) -> Lexical
         return existing
     started = time.perf_counter()
     with TemporaryFile() as out:
-        texts = Sample(chunk_set.leaves.order_by("position").values_list("text", flat=True).iterator())
-        counts = write_bm25(texts, out, analyzer)
-        stats = compute_word_stats(counts.terms, counts.frequencies, counts.lengths, texts.guess())
+        texts = chunk_set.leaves.order_by("position").values_list("text", flat=True)
+        counts = write_bm25(texts.iterator(), out, analyzer)
+        guess = guess_chunk_language(chunk_set)
+        stats = compute_word_stats(counts.terms, counts.frequencies, counts.lengths, guess)
         index = LexicalIndex.objects.create(
             chunk_set=chunk_set,
             engine=ENGINE,

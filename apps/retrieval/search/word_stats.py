@@ -1,16 +1,20 @@
 """Counts of what an index of words leaves out: chunks without a term, terms of unusual length, another language."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from random import Random
 from typing import ClassVar
 
 import numpy as np
+from django.db.models.functions import Left
 from numpy.typing import NDArray
 
+from apps.retrieval.models import ChunkSet
 from benchbench.reading.objects import StrictRecord, read_as
 from benchbench.texts.guessing import CHARACTERS, Guess, guess_language
 
-SAMPLE = 500  # texts whose language is guessed
+SAMPLE = 100  # chunks whose language is guessed, from anywhere in the set
+SEED = 0
 SHORTEST, LONGEST = 3, 20  # characters of a usual term, apart from numbers
 LONGEST_UNSPACED = 6  # of one in a script without blanks
 NO_GUESS = Guess("", 0, 0)
@@ -44,20 +48,12 @@ class WordStats(StrictRecord):
         return asdict(self)
 
 
-class Sample:
-    """The first texts of a stream, from which their language is guessed."""
-
-    def __init__(self, texts: Iterable[str]) -> None:
-        self._texts, self._first = texts, list[str]()
-
-    def __iter__(self) -> Iterator[str]:
-        for text in self._texts:
-            if len(self._first) < SAMPLE:
-                self._first.append(text[:CHARACTERS])
-            yield text
-
-    def guess(self) -> Guess:
-        return guess_language(self._first) or NO_GUESS
+def guess_chunk_language(chunk_set: ChunkSet) -> Guess:
+    """Return the language of SAMPLE chunks, or of all if there are fewer; NO_GUESS if it is not clear."""
+    count = chunk_set.chunk_count
+    drawn = Random(SEED).sample(range(count), min(SAMPLE, count))
+    starts = Left("text", CHARACTERS)
+    return guess_language(chunk_set.leaves.filter(position__in=drawn).values_list(starts, flat=True)) or NO_GUESS
 
 
 def compute_word_stats(
