@@ -1,5 +1,6 @@
 """Schedules in the admin: made from a benchmark's page, changed, run at once, and their turns on the start page."""
 
+from datetime import UTC, timedelta
 from typing import Any
 
 import pytest
@@ -75,6 +76,20 @@ def test_usual_times_and_limits_need_no_syntax(admin_client: Client, benchmark: 
     assert (schedule.cron, schedule.next_run != due) == ("0 4 * * *", True)
     refused = admin_client.post(ADD, schedule_fields(benchmark.pk, cron="", when=""))
     assert "Write a cron expression, or choose a time." in refused.text
+
+
+def test_next_times_are_those_at_which_it_starts(admin_client: Client, benchmark: Benchmark, settings: Any) -> None:
+    """Also a missed one, and one that was set before the site moved to another zone."""
+    schedule = make_schedule(benchmark, cron="0 3 * * *")
+    settings.TIME_ZONE = "Asia/Tokyo"
+    timezone.get_default_timezone.cache_clear()
+    tomorrow = (timezone.now() + timedelta(days=1)).astimezone(UTC).replace(hour=3, minute=0, second=0, microsecond=0)
+    for due in (tomorrow, tomorrow - timedelta(days=9)):
+        Schedule.objects.update(next_run=due)
+        page = admin_client.get(change_url(schedule)).text
+        following = list_next_times(schedule.cron, max(due, timezone.now()), 2)
+        displayed = [f"{timezone.localtime(time):%a %d %b %Y, 03:00 %Z}" for time in following]
+        assert ", ".join([f"{timezone.localtime(due):%a %d %b %Y, 12:00 %Z}", *displayed]) in page
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,11 @@
 import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import django_rq
 import pytest
+from croniter import croniter
 from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.utils import timezone
@@ -21,7 +23,7 @@ from apps.verdicts.schedules import starting
 from apps.verdicts.schedules.repeats import end_repeat
 from apps.verdicts.schedules.saving import save_schedule
 from apps.verdicts.schedules.starting import start_due, start_now
-from apps.verdicts.schedules.times import find_next_time
+from apps.verdicts.schedules.times import find_next_time, list_next_times
 from benchbench.errors import BenchbenchError, ConflictError
 from tests.benchmarks.gated import BEST, GOOD, POOR, make_gated, pinned, search
 from tests.created import create_benchmark
@@ -29,18 +31,18 @@ from tests.created import create_benchmark
 RULES = "floors: {mrr: 0.6}\n"
 
 
-@pytest.fixture
-def berlin(settings: Any) -> None:
-    settings.TIME_ZONE = "Europe/Berlin"
+def move_to(zone: str, settings: Any) -> None:
+    settings.TIME_ZONE = zone
     timezone.get_default_timezone.cache_clear()
 
 
+@pytest.fixture
+def berlin(settings: Any) -> None:
+    move_to("Europe/Berlin", settings)
+
+
 def times(cron: str, after: str, number: int) -> list[str]:
-    time, hits = datetime.fromisoformat(after), []
-    for _ in range(number):
-        time = find_next_time(cron, time)
-        hits.append(f"{time:%m-%d %H:%M}")
-    return hits
+    return [f"{time:%m-%d %H:%M}" for time in list_next_times(cron, datetime.fromisoformat(after), number)]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,32 @@ def test_times_follow_the_clocks_of_the_site(berlin, cron, after, expected):
     assert times(cron, after, 2) == expected
 
 
-@pytest.mark.parametrize("cron", ["", "0 3 * *", "0 25 * * *", "0 0 30 2 *", "@daily", "* * * * * *"])
+CHANGES = {  # days on which clocks change, forward and back
+    "Europe/Berlin": ("2027-03-28", "2026-10-25"),
+    "America/New_York": ("2027-03-14", "2026-11-01"),
+    "Australia/Lord_Howe": ("2026-10-04", "2027-04-04"),  # by 30 minutes
+    "Antarctica/Troll": ("2027-03-28", "2026-10-25"),  # by two hours
+    "America/Santiago": ("2026-09-06", "2027-04-04"),  # at midnight
+}
+
+
+@pytest.mark.parametrize("cron", ["30 2 * * *", "10,35 2 * * *", "*/20 1-3 * * *", "*/7 * * * *", "30 0 * * *"])
+@pytest.mark.parametrize(("zone", "day"), [(zone, day) for zone, days in CHANGES.items() for day in days])
+def test_every_clock_time_comes_due_once(settings, cron, zone, day):
+    """Whenever a worker starts that night: each minute of the clocks is its first moment, or as if they had waited."""
+    move_to(zone, settings)
+    midnight = datetime.fromisoformat(day)
+    minutes = (midnight + timedelta(minutes=number) for number in range(-60, 36 * 60))
+    matching = (minute for minute in minutes if croniter.match(cron, minute))
+    expected = sorted({minute.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC) for minute in matching})
+    for number in range(0, 8 * 60, 17):
+        start = midnight.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC) + timedelta(minutes=number)
+        assert find_next_time(cron, start) == next(time for time in expected if time > start)
+
+
+@pytest.mark.parametrize(
+    "cron", ["", "0 3 * *", "0 25 * * *", "0 0 30 2 *", "@daily", "* * * * * *", "R 3 * * *", "0 r(1-5) * * *"]
+)
 def test_cron_expressions_that_never_come_due_are_refused(cron):
     with pytest.raises(BenchbenchError, match="is not a cron expression"):
         find_next_time(cron, datetime.now(UTC))

@@ -168,7 +168,11 @@ class ScheduleAdmin(OwnedAdmin):
 
     @display(description="next times", empty_value="disabled")
     def next_times(self, schedule: Schedule) -> str:
-        times = list_next_times(schedule.cron, timezone.now(), NEXT) if schedule.enabled else []
+        """Return the time that is set, which a later change of the site's zone leaves, and those after it."""
+        due = schedule.next_run
+        if due is None:
+            return ""
+        times = [due, *list_next_times(schedule.cron, max(due, timezone.now()), NEXT - 1)]
         return ", ".join(f"{timezone.localtime(time):%a %d %b %Y, %H:%M %Z}" for time in times)
 
     @display(description="gate", ordering="state", label=STATE_COLOURS)
