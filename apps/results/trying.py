@@ -133,9 +133,15 @@ def build_matrix(trials: Sequence[tuple[str, Trial]]) -> dict[str, Any]:
     return matrix
 
 
-def request_answer(trial: Trial | EngineTrial) -> Progress:
-    """Return the answer to a trial; without one, enqueue its search and wait for PATIENCE_SECONDS."""
+def request_answer(trial: Trial | EngineTrial, *, waits: bool = True) -> Progress:
+    """Return the answer to a trial; without one, enqueue its search and wait for PATIENCE_SECONDS.
+
+    Unless the user `waits` for it already, an earlier error is no answer, and neither is what an engine once said.
+    """
     try:
+        earlier = None if waits else load_answer(trial).answer
+        if earlier and (earlier["error"] or isinstance(trial, EngineTrial)):
+            cache.delete(trial.key)
         cache.add(trial.key, {"trial": asdict(trial)}, ANSWER_SECONDS)
         entry = cache.get(trial.key) or {}
     except RedisError:

@@ -22,6 +22,7 @@ from tests.engines.questions import shop
 from tests.engines.servers import hits_of, search_server
 
 pytestmark = pytest.mark.django_db
+WAITS = {"waits": "1"}  # of a request that the page repeats
 KEY = {"secret": "SHOP_KEY", "headers": {"X-Key": "{secret}"}}
 
 
@@ -121,9 +122,16 @@ def test_a_worker_answers_the_page_once(admin_client, declare, monkeypatch):
             for form in sent * 2:
                 assert "A worker asks the engine" in admin_client.post(page, form).content.decode()
             Command().handle(queues=["default"], burst=True)
+            right, torn = (admin_client.post(page, form | WAITS).text for form in sent)
+            declare({"shop": shop("http://127.0.0.1:9/", **KEY), "torn": shop(server.url)})
+            for form in sent:
+                assert "A worker asks the engine" in admin_client.post(page, form).text, "it may answer otherwise now"
+            Command().handle(queues=["default"], burst=True)
+            down, mended = (admin_client.post(page, form | WAITS).text for form in sent)
         finally:
             queueing.retire_worker("a worker", [queueing.QUICK])
-        right, torn = (admin_client.post(page, form).content.decode() for form in sent)
+    assert "The engine shop refuses or breaks connections: start it" in down
+    assert "Hits: 2" in mended
     assert "Hits: 2" in right
     assert "red &lt;b&gt;boots&lt;/b&gt;-1" in right
     assert "s3cret" not in right

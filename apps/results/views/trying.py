@@ -58,7 +58,8 @@ def trial_answer(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.U
     if side >= len(trials):
         raise Http404("The page has no such side: submit its form again.")
     _, trial = trials[side]
-    progress = request_answer(trial) if request.method == "POST" else load_answer(trial)
+    waits = "waits" in request.POST
+    progress = request_answer(trial, waits=waits) if request.method == "POST" else load_answer(trial)
     context: dict[str, object] = {"answer": progress.answer, "progress": progress}
     if progress.answer:
         context["hits"] = _load_hits(progress.answer, trial.text, _build_judging(request, collection, form))
@@ -171,7 +172,8 @@ def engine_trial_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespo
         return model_admin.render_page(request, "results/engine_trial.html", context)
     if not form.is_valid():
         return render(request, "results/engine_answer.html", {"problem": " ".join(_list_errors(form))})
-    progress = request_answer(EngineTrial(form.cleaned_data["engine"], form.cleaned_data["q"]))
+    trial = EngineTrial(form.cleaned_data["engine"], form.cleaned_data["q"])
+    progress = request_answer(trial, waits="waits" in request.POST)
     is_stuck = not progress.answer and not progress.is_waiting
     context = {"answer": progress.answer, "problem": describe_workers(QUICK) if is_stuck else "", "asks": True}
     return render(request, "results/engine_answer.html", context)

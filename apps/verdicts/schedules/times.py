@@ -23,14 +23,14 @@ def find_next_time(cron: str, after: datetime) -> datetime:
     zone = timezone.get_default_timezone()
     # After clocks skipped an hour, the times of that hour still come.
     start = min((after - back).astimezone(zone).replace(tzinfo=None) + back for back in (timedelta(), DAY))
-    first, shown = None, start
+    first, moment = None, start
     try:
         if len(cron.split()) != FIELDS or RANDOM.search(cron):
             raise ValueError
         times = croniter(cron, start)
-        while first is None or shown < first.astimezone(zone).replace(tzinfo=None):  # one of these may come before
-            shown = times.get_next(datetime)
-            time = shown.replace(tzinfo=zone).astimezone(UTC)
+        while first is None or moment < first.astimezone(zone).replace(tzinfo=None):  # one of these may come before
+            moment = times.get_next(datetime)
+            time = moment.replace(tzinfo=zone).astimezone(UTC)
             if time > after:
                 first = min(first or time, time)
     except ValueError:  # the base of croniter's errors
