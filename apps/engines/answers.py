@@ -79,7 +79,8 @@ def parse_body(body: bytes) -> Any:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
         excerpt = body[:200].decode("utf-8", "replace")
-        raise AnswerError(f"The answer is not JSON ({type(error).__name__}).", looked_at=excerpt) from None
+        problem = f"The answer is not JSON ({type(error).__name__}): correct its url, or let it answer in JSON."
+        raise AnswerError(problem, looked_at=excerpt) from None
 
 
 def map_answer(

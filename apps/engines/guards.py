@@ -35,6 +35,11 @@ ERROR_BYTES = 10_000  # read of the body of an error
 EXCERPT = 300  # characters of it that a message shows
 LONGEST_RETRY_SECONDS = 60.0
 PORTS = {"http": 80, "https": 443}
+ADVICE = {
+    **dict.fromkeys((401, 403), "correct its secret or headers"),
+    **dict.fromkeys((404, 405), "correct its url or method"),
+    429: "wait, or ask it more slowly",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,8 @@ def _build_status_error(answer: Answer, subject: str, secret: Secret) -> EngineE
         return EngineError(f"{subject} answered with a redirect ({status}), which is refused: declare its target.")
     text = " ".join(answer.body[:ERROR_BYTES].decode("utf-8", "replace").split())
     excerpt = secret.hide("".join(filter(str.isprintable, text)), EXCERPT)
-    message = f"{subject} answered {status}" + (f": {excerpt}" if excerpt else ".")
+    advice = ADVICE.get(status, "read its log" if status >= 500 else "correct its declaration")
+    message = f"{subject} answered {status}: {advice}." + (f" It says: {excerpt}" if excerpt else "")
     if status not in TEMPORARY:
         return EngineError(message)
     is_number = retry_after.isascii() and retry_after.isdigit()  # not a date

@@ -136,7 +136,7 @@ def build_matrix(trials: Sequence[tuple[str, Trial]]) -> dict[str, Any]:
 def request_answer(trial: Trial | EngineTrial, *, waits: bool = True) -> Progress:
     """Return the answer to a trial; without one, enqueue its search and wait for PATIENCE_SECONDS.
 
-    Unless the user `waits` for it already, an earlier error is no answer, and neither is what an engine once said.
+    Unless the user `waits` for it already, an earlier error is forgotten, and each earlier answer of an engine.
     """
     try:
         earlier = None if waits else load_answer(trial).answer

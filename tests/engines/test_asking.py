@@ -58,7 +58,9 @@ class TestReplies:
             declare({"shop": shop(server.url)})
             replies = ask(6)
         assert [type(reply) for reply in replies] == [Reply, EngineError, TemporaryEngineError, Reply, Reply, Reply]
-        assert replies[1].message == 'The engine shop answered 400: {"message": "syntax"}'
+        assert replies[1].message == (
+            'The engine shop answered 400: correct its declaration. It says: {"message": "syntax"}'
+        )
 
 
 class TestStored:

@@ -104,11 +104,24 @@ class TestAnswers:
             assert "breaks connections" in refuse(server.port)
 
     @pytest.mark.parametrize(
+        ("status", "advice"),
+        [
+            ("401 No", "correct its secret or headers"),
+            ("404 No", "correct its url or method"),
+            ("500 Oops", "read its log"),
+            ("422 No", "correct its declaration"),
+        ],
+    )
+    def test_a_status_has_its_remedy(self, status, advice):
+        with serve(send(reply(b"", status=status))) as server:
+            assert refuse(server.port).endswith(f"answered {status[:3]}: {advice}.")
+
+    @pytest.mark.parametrize(
         ("status", "wait"), [("429 Slow", 7.0), ("503 Away", 7.0), ("504 Late", 7.0), ("502 Bad", 7.0)]
     )
     def test_temporary_statuses_keep_their_waiting_time(self, status, wait):
         answer = reply(b"later", status=status, headers="Retry-After: 7\r\n")
-        message = f"answered {status[:3]}: later"
+        message = rf"answered {status[:3]}: (wait, or ask it more slowly|read its log)\. It says: later$"
         with serve(send(answer)) as server, pytest.raises(TemporaryEngineError, match=message) as refused:
             ask(server.port)
         assert refused.value.retry_after == wait
