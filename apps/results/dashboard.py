@@ -28,6 +28,7 @@ from apps.records.models.batches import load_devices
 from apps.results.charts import Figure, plot_sparkline
 from apps.results.first_steps import list_first_steps
 from apps.retrieval.models import Index
+from apps.verdicts.schedules.starting import SKIPPED
 from benchbench.access import judges_alone, viewable, visible
 from benchbench.decimals import counted, short_signed
 from benchbench.models import leave_out_archived
@@ -190,17 +191,24 @@ def _list_index_tasks(user: User) -> Iterator[Task]:
 
 
 def _list_turns(user: User) -> Iterator[Task]:
-    """Yield the schedules whose gate is red, and those whose last repeat turned it green."""
+    """Yield the schedules that could not start, those whose gate is red, and those whose last repeat turned it green."""
     repeats = Repeat.objects.filter(schedule=OuterRef("pk"))
     turned_at = repeats.exclude(turned="").values("ended_at")[:1]
     last = repeats.filter(ended_at__isnull=False).values("turned")[:1]
-    annotated: QuerySet[Any] = Schedule.objects.annotate(turned_at=Subquery(turned_at), last=Subquery(last))
+    problem = repeats.exclude(problem__startswith=SKIPPED).values("problem")[:1]
+    subqueries = {"turned_at": turned_at, "last": last, "problem": problem}
+    annotated: QuerySet[Any] = Schedule.objects.annotate(**{name: Subquery(rows) for name, rows in subqueries.items()})
     schedules = visible(annotated, user)
-    turned = schedules.filter(Q(state=GateState.RED) | Q(last=GateState.GREEN))
+    failing = Q(problem__gt="", enabled=True)
+    turned = schedules.filter(Q(state=GateState.RED) | Q(last=GateState.GREEN) | failing)
     for schedule in turned.order_by("-turned_at")[:MAX_TASKS]:
-        when = f" on {localtime(schedule.turned_at):%Y-%m-%d}" if schedule.turned_at else ""
-        sentence = f"The gate of the schedule “{schedule}” turned {schedule.state}{when}."
-        yield Task("event_repeat", sentence, "See the repeats", change_url(schedule))
+        url = change_url(schedule)
+        if schedule.problem and schedule.enabled:
+            yield Task("error", f"The schedule “{schedule}” did not start. {schedule.problem}", "See the repeats", url)
+        if schedule.state == GateState.RED or schedule.last == GateState.GREEN:
+            when = f" on {localtime(schedule.turned_at):%Y-%m-%d}" if schedule.turned_at else ""
+            sentence = f"The gate of the schedule “{schedule}” turned {schedule.state}{when}."
+            yield Task("event_repeat", sentence, "See the repeats", url)
 
 
 def _describe_mapping(mapping: Any) -> Task:

@@ -13,6 +13,7 @@ from apps.mappings.models import Mapping
 from apps.records.models import Benchmark, Notice, Repeat, Schedule
 from apps.verdicts.gates.rules import read_rules
 from apps.verdicts.schedules.repeats import end_repeat
+from apps.verdicts.schedules.starting import SKIPPED, start_due
 from apps.verdicts.schedules.times import list_next_times
 from benchbench.site.panels import change_url
 from tests.benchmarks.gated import GOOD, POOR, make_gated, pinned, search
@@ -146,6 +147,27 @@ def test_turn_is_shown_on_start_and_on_the_schedule(admin_client: Client, benchm
     page = admin_client.get(change_url(schedule)).content.decode()
     assert page.count("turned red") == page.count("turned green") == 1
     assert "waits for team (The receiver team refused the connection.)" in page
+
+
+def test_schedule_that_cannot_start_is_a_task(admin_client: Client, benchmark: Benchmark) -> None:
+    owner = User.objects.create_user("bea", is_staff=True, is_superuser=True)
+    schedule = make_schedule(benchmark, repeats=0, owner=owner, next_run=timezone.now())
+    User.objects.filter(username="bea").update(is_superuser=False)  # the right is gone
+    start, sentence = reverse("admin:index"), "The schedule “nightly” did not start. Its owner bea is inactive or may"
+    assert sentence not in admin_client.get(start).text
+    assert start_due(str(schedule.pk))
+    Repeat.objects.create(schedule=schedule, due_at=timezone.now(), problem=f"{SKIPPED} because it runs.")
+    assert admin_client.get(start).text.count(sentence) == 1
+    values = schedule_fields(benchmark.pk, owner=owner.pk)
+    refused = admin_client.post(change_url(schedule), values)
+    assert "give the schedule to a user who may add and change benchmarks" in refused.text
+    assert admin_client.post(change_url(schedule), values | {"enabled": ""}).status_code == 302
+    assert sentence not in admin_client.get(start).text
+    given = values | {"owner": User.objects.get(username="admin").pk}
+    assert admin_client.post(change_url(schedule), given).status_code == 302
+    assert start_due(str(schedule.pk)) is None, "its time is to come"
+    Repeat.objects.create(schedule=schedule, due_at=timezone.now(), benchmark=benchmark)
+    assert sentence not in admin_client.get(start).text
 
 
 def test_deleting_a_benchmark_does_not_name_hidden_schedules(

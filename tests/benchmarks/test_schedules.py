@@ -313,7 +313,7 @@ def test_invalid_schedules_are_refused_with_their_field(db, values, field):
 def shared(db: None) -> Schedule:
     """A schedule that ada shares with a team; the baseline "plans" is of a benchmark that only she sees."""
     ada, team = User.objects.create_user("ada", is_staff=True), Group.objects.create(name="crew")
-    ada.groups.add(team)
+    ada.groups.set([team, Group.objects.get(name="editor")])
     mapping = make_gated()
     Mapping.objects.filter(pk=mapping.pk).update(owner=ada, team=team)
     pinned(search(mapping, GOOD, name="private", owner=ada).runs.get(), "plans")

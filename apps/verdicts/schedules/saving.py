@@ -11,6 +11,7 @@ from apps.records.models import Schedule
 from apps.verdicts.gates.baselines import find_baseline
 from apps.verdicts.gates.rules import read_rules
 from apps.verdicts.schedules.notifying import list_destinations
+from apps.verdicts.schedules.starting import find_refusal
 from apps.verdicts.schedules.times import find_next_time
 from benchbench.deleting import referring
 from benchbench.errors import BenchbenchError
@@ -26,11 +27,13 @@ def check_schedule(schedule: Schedule) -> None:
     if rules and rules.changes and not schedule.baseline:
         raise BenchbenchError("The rules compare with a baseline (against_baseline): name one.", field="baseline")
     if not schedule.enabled:
-        return  # a baseline, engine or address that is gone must not keep anybody from this
+        return  # a baseline, engine, address or right that is gone must not keep anybody from this
     try:
         require_engines(schedule.benchmark)
     except EngineError as error:
         raise BenchbenchError(f"The benchmark cannot be repeated. {error.message}", field="benchmark") from None
+    if refusal := find_refusal(schedule):
+        raise BenchbenchError(refusal, field="benchmark")
     if schedule.baseline:
         find_baseline(schedule.baseline, schedule.benchmark.dataset_version.dataset, target=schedule)
     if schedule.notify and not rules:

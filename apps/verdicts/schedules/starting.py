@@ -18,6 +18,7 @@ from benchbench.database.failures import DeadlockError, LockedError, find_failur
 from benchbench.errors import BenchbenchError, ConflictError, error_text
 
 log = logging.getLogger(__name__)
+SKIPPED = "Skipped,"
 NEEDED = ("benchmarks.add_benchmark", "benchmarks.change_benchmark")  # permissions of the owner
 
 
@@ -70,15 +71,24 @@ def hide_choices(problem: str) -> str:
     return f"{sentence}." if listing else problem
 
 
-def _find_obstacle(schedule: Schedule) -> str:
-    """Return why the schedule may not start a benchmark now, as a sentence; "" if it may."""
+def find_refusal(schedule: Schedule) -> str:
+    """Return why the owner of a schedule may not start its benchmark, as a sentence; "" if the owner may."""
     owner = schedule.owner
     made_from = (schedule.benchmark, schedule.benchmark.mapping)
-    if owner and not (owner.is_active and owner.has_perms(NEEDED) and all(may_view(row, owner) for row in made_from)):
-        name = owner.get_username()
-        return f"Its owner {name} is inactive or may no longer start this benchmark: give the schedule to another user."
+    if not owner or (owner.is_active and owner.has_perms(NEEDED) and all(may_view(row, owner) for row in made_from)):
+        return ""
+    return (
+        f"Its owner {owner.get_username()} is inactive or may not start this benchmark: give the schedule to a user "
+        "who may add and change benchmarks, and sees this one and its mapping."
+    )
+
+
+def _find_obstacle(schedule: Schedule) -> str:
+    """Return why the schedule may not start a benchmark now, as a sentence; "" if it may."""
+    if refusal := find_refusal(schedule):
+        return refusal
     last = schedule.repeats.filter(benchmark__status__in=Status.active()).select_related("benchmark").first()
-    return f"Skipped, because its benchmark “{last.benchmark}” is still running." if last else ""
+    return f"{SKIPPED} because its benchmark “{last.benchmark}” is still running." if last else ""
 
 
 @transaction.atomic
