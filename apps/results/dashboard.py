@@ -191,7 +191,7 @@ def _list_index_tasks(user: User) -> Iterator[Task]:
 
 
 def _list_turns(user: User) -> Iterator[Task]:
-    """Yield the schedules that could not start, those whose gate is red, and those whose last repeat turned it green."""
+    """Yield the schedules that did not start, those whose gate is red, and those whose last repeat turned it green."""
     repeats = Repeat.objects.filter(schedule=OuterRef("pk"))
     turned_at = repeats.exclude(turned="").values("ended_at")[:1]
     last = repeats.filter(ended_at__isnull=False).values("turned")[:1]
