@@ -106,7 +106,8 @@ class SiteAdmin(DeletingAdmin):
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Model:
         row = super().get_object(request, object_id, from_field)
         if row is None:
-            raise Http404(f"The {self.opts.verbose_name} {object_id} does not exist, or you may not see it.")
+            noun = self.opts.verbose_name
+            raise Http404(f"The {noun} {object_id} does not exist, or is hidden from you: ask its owner to share it.")
         return row
 
     def load_viewed(self, request: HttpRequest, object_id: UUID | str) -> Any:

@@ -30,7 +30,7 @@ def test_unknown_address_shows_a_404_inside_the_shell(client_of_ada: Client) -> 
     assert build_list_url(Benchmark) in text_of(page), "the sidebar"
     page = client_of_ada.get(change_url(Benchmark, uuid.UUID(int=0)))
     assert page.status_code == 404
-    assert f"The benchmark {uuid.UUID(int=0)} does not exist, or you may not see it." in text_of(page)
+    assert f"The benchmark {uuid.UUID(int=0)} does not exist, or is hidden from you: ask its owner" in text_of(page)
 
 
 @pytest.mark.django_db

@@ -12,6 +12,7 @@ from django.urls import NoReverseMatch, reverse
 
 from apps.collections.models import Collection
 from apps.records.models import Benchmark
+from apps.retrieval.models import Index
 from benchbench.site.panels import build_list_url, change_url
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.rankings import add_ranking
@@ -85,6 +86,32 @@ def test_own_team_and_nobodys_rows_are_seen(
     client.force_login(ada)
     for page in pages_of(benchmark):
         assert client.get(page).status_code == 200, page
+
+
+def test_a_shared_row_links_only_what_opens(
+    client_of_ada: Client, ada: User, make_staff: MakeStaff, benchmark_of: Callable
+) -> None:
+    """It names what it was made from, which need not be shared, or be of a kind that its reader may view."""
+    benchmark, team = benchmark_of(make_staff("grace")), Group.objects.create(name="search")
+    run, mapping = benchmark.runs.get(), benchmark.mapping
+    index = Index.objects.create(collection=mapping.collection, name="words", encoder="", owner=mapping.owner)
+    benchmark.runs.update(index=index)
+    Benchmark.objects.update(team=team)
+    ada.groups.add(team)
+    pages = [reverse("admin:benchmark_results", args=[benchmark.pk]), change_url(run)]
+    pages += [change_url(run.query_results.get()), change_url(run.evaluations.get())]
+    sources = (mapping, mapping.collection, mapping.dataset, index)
+
+    def list_links() -> list[str]:
+        text = "".join(client_of_ada.get(page).text for page in pages)
+        return [str(source) for source in sources if f'href="{change_url(source)}"' in text and str(source) in text]
+
+    assert list_links() == []
+    for source in sources:
+        type(source).objects.update(team=team)
+    assert list_links() == [str(source) for source in sources]
+    ada.user_permissions.set(Permission.objects.filter(codename__in=["view_run", "view_queryresult", "view_benchmark"]))
+    assert list_links() == []
 
 
 def test_one_is_not_counted_as_many(admin_client: Client, benchmark_of: Callable) -> None:

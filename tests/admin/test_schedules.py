@@ -163,8 +163,8 @@ def test_schedule_that_cannot_start_is_a_task(admin_client: Client, benchmark: B
     assert "give the schedule to a user who may add and change benchmarks" in refused.text
     assert admin_client.post(change_url(schedule), values | {"enabled": ""}).status_code == 302
     assert sentence not in admin_client.get(start).text
-    given = values | {"owner": User.objects.get(username="admin").pk}
-    assert admin_client.post(change_url(schedule), given).status_code == 302
+    renewed = values | {"owner": User.objects.get(username="admin").pk}
+    assert admin_client.post(change_url(schedule), renewed).status_code == 302
     assert start_due(str(schedule.pk)) is None, "its time is to come"
     Repeat.objects.create(schedule=schedule, due_at=timezone.now(), benchmark=benchmark)
     assert sentence not in admin_client.get(start).text

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from django import template
+from django.contrib import admin
 from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db.models import Model
 from django.template import Context
@@ -109,6 +110,20 @@ def until(start: datetime | None, end: datetime | None) -> str:
 def page_of(row: Model) -> str:
     """Return the URL of a row's page: for a benchmark its results."""
     return reverse("admin:benchmark_results", args=[row.pk]) if isinstance(row, Benchmark) else change_url(row)
+
+
+@register.simple_tag(takes_context=True)
+def href(context: Context, row: Any) -> str:
+    """Return the attribute that leads to the page of a row; "" if the user may not open it.
+
+    A shared row names what it was made from, which need not be shared.
+    """
+    request, pages = context["request"], admin.site.get_model_admin(type(row))
+    is_owner = getattr(row, "owner_id", None) == request.user.pk
+    opens = pages.has_view_permission(request) and (
+        is_owner or request.user.is_superuser or pages.get_queryset(request).filter(pk=row.pk).exists()
+    )
+    return format_html('href="{}"', page_of(row)) if opens else ""
 
 
 @register.filter
