@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from apps.mappings.models import Mapping
 from apps.records.models import Benchmark, Notice, Repeat, Schedule
+from apps.verdicts.gates.common import CommonRules, read_common
 from apps.verdicts.gates.rules import read_rules
 from apps.verdicts.schedules.repeats import end_repeat
 from apps.verdicts.schedules.starting import SKIPPED, start_due
@@ -67,6 +68,14 @@ def test_usual_times_and_limits_need_no_syntax(admin_client: Client, benchmark: 
     times = list_next_times(schedule.cron, timezone.now(), 3)
     assert ", ".join(f"{timezone.localtime(time):%a %d %b %Y, 03:00 %Z}" for time in times) in page
     assert '<option value="0 3 * * 1-5" selected>' in page
+    form = admin_client.get(change_url(schedule)).context["adminform"].form
+    assert {name: form[name].value() for name in (*limits, "rules")} == {
+        **{"measure": "nDCG@10", "may_lose": 0.01, "statistic": "p95", "latency_ms": 300, "rules": ""}
+    }
+    assert admin_client.post(change_url(schedule), values).status_code == 302
+    assert read_common(Schedule.objects.get().rules) == CommonRules(
+        measure="nDCG@10", may_lose=0.01, statistic="p95", latency_ms=300
+    )
     due = schedule.next_run
     both = values | {"when": "", "cron": "0 4 * * *", "rules": schedule.rules}
     assert (
@@ -91,6 +100,22 @@ def test_next_times_are_those_at_which_it_starts(admin_client: Client, benchmark
         following = list_next_times(schedule.cron, max(due, timezone.now()), 2)
         displayed = [f"{timezone.localtime(time):%a %d %b %Y, 03:00 %Z}" for time in following]
         assert ", ".join([f"{timezone.localtime(due):%a %d %b %Y, 12:00 %Z}", *displayed]) in page
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "coverage: {judged@10: 0.8}",
+        "floors: {nDCG@10: 0.5, mrr: 0.6}",
+        "floors: {nDCG@10: {at_least: 0.5, mean: weighted}}",
+        "floors: {nDCG@10: 0.5}  # agreed in May",
+        "floors: {P@3: 0.5}",
+    ],
+)
+def test_rules_beyond_the_limits_stay_a_text(admin_client: Client, benchmark: Benchmark, rules: str) -> None:
+    schedule = make_schedule(benchmark, rules=rules)
+    form = admin_client.get(change_url(schedule)).context["adminform"].form
+    assert (form["rules"].value(), form["at_least"].value()) == (rules, None)
 
 
 @pytest.mark.parametrize(

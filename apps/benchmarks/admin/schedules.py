@@ -1,7 +1,7 @@
 """Admin pages of schedules and of the repeats that they started."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django import forms
@@ -17,7 +17,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 from apps.benchmarks.views.gates import LimitsForm
 from apps.records.models import Baseline, Benchmark, Repeat, Schedule
 from apps.verdicts.gates.baselines import list_baselines
-from apps.verdicts.gates.common import CommonRules, write_rules
+from apps.verdicts.gates.common import CommonRules, read_common, write_rules
 from apps.verdicts.schedules.notifying import list_destinations
 from apps.verdicts.schedules.saving import check_schedule, save_schedule
 from apps.verdicts.schedules.starting import start_now
@@ -71,6 +71,7 @@ class ScheduleForm(LimitsForm, OwnedForm):
         key = self.data.get("benchmark") or self.instance.benchmark_id or self.initial.get("benchmark", "")
         benchmark = next(iter(find_by_id(visible(Benchmark.objects.all(), self.user), str(key))), None)
         self.choose_measure(benchmark)
+        self._show_limits()
         for name in ("when", *LimitsForm.base_fields):
             dress(self.fields[name])
         baselines = Baseline.objects.filter(retired_at=None)
@@ -80,6 +81,12 @@ class ScheduleForm(LimitsForm, OwnedForm):
         names = dict.fromkeys([*rows, *filter(None, [self.instance.baseline])])
         choices = [("", "none"), *((name, name) for name in names)]
         self.fields["baseline"].widget = UnfoldAdminSelectWidget(choices=choices)
+
+    def _show_limits(self) -> None:
+        """Show stored rules as limits, if the fields can say them, and not as a text."""
+        limits, measure = read_common(self.instance.rules), self.fields["measure"]
+        if limits and (not limits.measure or limits.measure in dict(cast(forms.ChoiceField, measure).choices)):
+            self.initial |= {name: getattr(limits, name) for name in LimitsForm.base_fields} | {"rules": ""}
 
     def clean(self) -> Any:
         values = super().clean() or self.cleaned_data
@@ -125,7 +132,7 @@ class ScheduleAdmin(OwnedAdmin):
             "Gate",
             {
                 "fields": (("baseline", "notify"), *LIMITS, "rules"),
-                "description": "The limits become rules. To change rules, edit their text, or empty it for new limits.",
+                "description": "Empty fields set no limit. Other rules are written as a text, which replaces the limits.",
             },
         ),
         ("Access", {"fields": (("owner", "team"),)}),

@@ -63,12 +63,15 @@ class LimitsForm(forms.Form):
     """The fields of the rules that need no run: limits on a mean and on latency. An empty one adds no rule."""
 
     measure = forms.ChoiceField(required=False, help_text="For the mean, the baseline and slices.")
-    at_least = forms.FloatField(label="Minimum mean", required=False, min_value=0)
+    at_least = forms.FloatField(
+        label="Its mean must be at least", required=False, min_value=0, help_text="For example 0.5: 0.49 fails."
+    )
     may_lose = forms.FloatField(
-        label="Maximum loss against the baseline",
+        label="It may lose against the baseline at most",
         required=False,
         min_value=0,
-        help_text="A significantly larger loss fails; without enough queries to exclude one, the gate is undecided.",
+        help_text="For example 0.01: where the baseline has 0.60, a significant loss to 0.55 fails. Without enough "
+        "queries to exclude a larger loss, the gate is undecided.",
     )
     unless_significant = forms.BooleanField(
         label="Pass unless a larger loss is significant",
@@ -76,9 +79,16 @@ class LimitsForm(forms.Form):
         help_text="Few queries then pass a real loss.",
     )
     statistic = forms.ChoiceField(
-        label="Per query", required=False, choices=[(name, name) for name in ("mean", "p50", "p95", "p99")]
+        label="Time per query",
+        required=False,
+        choices=[
+            ("mean", "mean"),
+            *((f"p{share}", f"p{share}: that of {share} % of the queries, at most") for share in (50, 95, 99)),
+        ],
     )
-    latency_ms = forms.FloatField(label="Maximum milliseconds", required=False, min_value=0)
+    latency_ms = forms.FloatField(
+        label="It may take at most, in milliseconds", required=False, min_value=0, help_text="For example 300."
+    )
 
     def choose_measure(self, benchmark: Benchmark | None) -> None:
         """Offer the measures of a benchmark, or the usual ones, of which more is better."""
@@ -93,7 +103,7 @@ class LimitsForm(forms.Form):
 
     def refuse_limits(self, field: str) -> None:
         """Refuse limits that a user gave where `field` has written rules: they would not count."""
-        limits = {name: limit for name, limit in self.read_limits().items() if name in self.changed_data}
+        limits = {name: limit for name, limit in self.read_limits().items() if limit != self.fields[name].initial}
         if write_rules(CommonRules(**{"measure": "", **limits})):
             self.add_error(
                 field,
@@ -133,9 +143,14 @@ class GateForm(LimitsForm, PageForm):
     slices = forms.MultipleChoiceField(
         label="Slices that must not drop",
         required=False,
-        help_text="Their minimum mean is that of the baseline minus the maximum drop.",
     )
-    may_fall = forms.FloatField(label="Maximum drop", required=False, min_value=0, initial=0.05)
+    may_fall = forms.FloatField(
+        label="They may drop below the baseline by",
+        required=False,
+        min_value=0,
+        initial=0.05,
+        help_text="For example 0.05: a slice with 0.60 in the baseline fails below 0.55.",
+    )
     rules_text = forms.CharField(
         label="Rules",
         required=False,

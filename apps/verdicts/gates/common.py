@@ -8,6 +8,8 @@ from apps.records.comparability import find_differences
 from apps.records.measuring.slicing import compute_means, load_slicing
 from apps.records.models import Baseline, Run
 from apps.verdicts.gates.gating import GateError
+from apps.verdicts.gates.rules import RulesError, read_rules
+from benchbench.ir.rules import Change
 
 DIGITS = 10_000  # floors are written to four decimals, rounded down, so that the baseline itself passes
 
@@ -48,6 +50,27 @@ def write_rules(common: CommonRules, *, baseline: Baseline | None = None, run: R
     if common.latency_ms is not None:
         rules["latency_ms"] = {common.statistic: common.latency_ms}
     return rules
+
+
+def read_common(text: str) -> CommonRules | None:
+    """Return the limits that rules stand for; None if they hold anything else, a comment included."""
+    try:
+        rules = read_rules(text)
+    except RulesError:
+        return None
+    floor = next(iter(rules.floors), None)
+    change = next(iter(rules.changes), Change(floor.measure) if floor else None)
+    statistic, limit = next(iter(rules.latency_ms), ("mean", None))
+    common = CommonRules(
+        measure=str(change.measure) if change else "",
+        at_least=floor.at_least if floor else None,
+        may_lose=change.may_lose if change else None,
+        unless_significant=change.unless_significant if change else False,
+        statistic=statistic,
+        latency_ms=limit,
+    )
+    written = write_rules(common)
+    return common if written and read_rules(written) == rules and "#" not in text else None
 
 
 def _compute_floors(common: CommonRules, baseline: Baseline | None, run: Run | None) -> dict[str, float]:
