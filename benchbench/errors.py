@@ -12,7 +12,7 @@ class BenchbenchError(Exception):
     """An error whose message names the problem and the remedy for the user.
 
     `code` is stable and meant for programs, `status` is the API's HTTP status, `field` names the invalid key, row or
-    file, if any. Interfaces present it. Only interfaces and workers, which store it, catch it. `is_misuse`: an option
+    file, if any. Commands alone add `by_command`, the remedy by their options. Interfaces present it. Only interfaces and workers, which store it, catch it. `is_misuse`: an option
     has no meaning, for which commands exit with 2.
     """
 
@@ -20,10 +20,11 @@ class BenchbenchError(Exception):
     status = 400
     is_misuse = False
 
-    def __init__(self, message: str, *, field: str | None = None) -> None:
+    def __init__(self, message: str, *, field: str | None = None, by_command: str = "") -> None:
         self.message = clean_text(message, LONGEST)
         super().__init__(self.message)
         self.field = clean_text(field, LONGEST_FIELD) if field else field
+        self.by_command = clean_text(by_command, LONGEST_FIELD)
 
 
 class ConflictError(BenchbenchError):

@@ -149,9 +149,9 @@ def _find_equal(dataset: Dataset, record: DatasetRecord, digest: str, *, is_next
         label = f'version "{record.label}"' if record.label else "no version"
         raise ConflictError(
             f'The dataset "{dataset.name}" is frozen with other content, and the import states {label}: bump the '
-            "version (metadata.version of JSON, --label of the command, Version of the upload), or choose another "
-            "name.",
+            "version (metadata.version of JSON, Version of the upload), or choose another name.",
             field="version",
+            by_command="--label VERSION",
         )
     if dataset.versions.filter(frozen_at__isnull=True).exists():
         raise ConflictError(f'The dataset "{dataset.name}" has a draft with edits: freeze it before importing.')

@@ -1,6 +1,6 @@
 """Checks of a dataset version: judgments that would find no document in a collection."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -15,6 +15,7 @@ from apps.mappings.references import FIELDS, resolve_reference
 from apps.mappings.rereading import UnmatchedError, find_reading
 from apps.mappings.resolving import CHUNK, load_catalogue
 from benchbench.errors import ConflictError
+from benchbench.reading.strict_json import dump_canonical
 
 
 @dataclass(frozen=True)
@@ -72,20 +73,47 @@ def _yield_dangling(chunk: list[tuple[str, JudgmentRecord]], collection: Collect
 def require_found(mapping: Mapping) -> None:
     """Raise UnmatchedError if no judgment found its document: every value would be 0 for any search."""
     if mapping.total_count and not mapping.mapped_count:
+        sentence, key = _describe_first_loss(mapping)
         raise UnmatchedError(
             f'None of the {mapping.total_count:,} judgments of "{mapping.dataset}" matches a document of '
-            f'"{mapping.collection}", so every value would be 0. ' + _describe_first_loss(mapping)
+            f'"{mapping.collection}", so every value would be 0. {sentence}',
+            by_command=f"--column {key}=COLUMN" if key else "",
         )
 
 
-def _describe_first_loss(mapping: Mapping) -> str:
-    """Return what to do about a mapping without a match, and why the first judgment has no document, as sentences."""
+def _describe_first_loss(mapping: Mapping) -> tuple[str, str]:
+    """Return what to do about a mapping without a match, and why the first judgment has no document, as sentences.
+
+    Also the key by which the references match, if another would.
+    """
     lost = Resolution.objects.at(None).filter(mapping=mapping, document=None).order_by("judgment_id")
     reason, key = lost.values_list("reason", "key").first() or ("", "")
     doc_refs = lost.values_list("judgment__doc_ref", flat=True).iterator(chunk_size=CHUNK)
     if reading := find_reading(doc_refs, mapping.collection):
-        return f"The first: {reason} {reading.remedy}"
-    documents = list_live(mapping.collection).order_by("pk")
+        return f"The first: {reason} {reading.remedy}", reading.key
+    return f"Check the collection. The first: {reason} {_describe_first_document(mapping.collection, key)}", ""
+
+
+def _describe_first_document(collection: Collection, key: str) -> str:
+    documents = list_live(collection).order_by("pk")
     value = documents.values_list(FIELDS.get(key, FIELDS["document_id"])[0], flat=True).first()
-    first = f"The first document there has the {key or 'document_id'} {str(value or '')[:100]!r}."
-    return f"Check the collection. The first: {reason} {first}"
+    return f"The first document there has the {key or 'document_id'} {str(value or '')[:100]!r}."
+
+
+def describe_match(doc_refs: Iterable[object], collection: Collection) -> tuple[str, bool]:
+    """Return in a sentence how many references match a document of a collection, and whether any does.
+
+    If none does, the sentence has one of each side. Looks up the first BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS.
+    """
+    limit = settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS
+    references = list({dump_canonical(doc_ref): doc_ref for doc_ref in islice(doc_refs, limit)}.values())
+    verdicts = []
+    for start in range(0, len(references), CHUNK):
+        chunk = references[start : start + CHUNK]
+        catalogue = load_catalogue(collection, chunk)
+        verdicts += [resolve_reference(doc_ref, catalogue) for doc_ref in chunk]
+    matched = sum(verdict.document_id is not None for verdict in verdicts)
+    if matched or not verdicts:
+        return f'{matched:,} of {len(verdicts):,} judged ids are of documents in "{collection}".', True
+    first = f"The first: {verdicts[0].reason} {_describe_first_document(collection, verdicts[0].key)}"
+    return f'None of the {len(verdicts):,} judged ids is of a document in "{collection}". {first}', False

@@ -111,7 +111,7 @@ class Reading:
 
     @property
     def remedy(self) -> str:
-        by_key = f", or import them with {self.key} for that column (--column {self.key}=COLUMN; columns of the API)"
+        by_key = f", or import them with their column as {self.key}, under Columns"
         return (
             f"As {self.words}, {self._counts} match: upload the queries with this collection on New evaluation, which "
             f"reads them so{by_key if self.key else ''}."
@@ -178,9 +178,9 @@ def find_reading(doc_refs: Iterable[object], collection: Collection) -> Reading 
         if is_other and 2 * len(matched) >= unmatched:
             raise UnmatchedError(
                 f'Read as {words} or as {rival}, judgments match documents of "{collection}", but not the same: '
-                "choose what their column holds (Columns on the page, --column of the command, columns of the API), "
-                "or write ids.",
+                "choose what their column holds, under Columns, or write ids.",
                 field="columns",
+                by_command="--column FIELD=COLUMN",
             )
     key, *_ = READINGS[words]
     meant = {

@@ -111,9 +111,8 @@ class UseCaseCommand(BaseCommand):
         field = error.field if error.field in OPTION_FIELDS else None
         actions = self.parser._actions if field and options.get(field) else []
         option = next((name for action in actions if action.dest == field for name in action.option_strings), "")
-        if not option or option in error.message:
-            return error.message
-        return f"{option}: {error.message.removeprefix(f'{field}: ')}"
+        message = f"{error.message} ({error.by_command})" if error.by_command else error.message
+        return message if not option or option in message else f"{option}: {message.removeprefix(f'{field}: ')}"
 
     def act(self, **options: Any) -> None:
         raise NotImplementedError("A command says in act() what it does.")

@@ -126,7 +126,7 @@ def test_errors_name_fields_of_the_page(staff: Client) -> None:
     alone = send(staff, FORM, {"qrels.txt": "q1 0 d1 1\n"}).context["form"]
     assert "choose both files at once on the page" in str(alone.errors["queries"])
     fraction = send(staff, FORM, {"case.csv": "query,docid,rating\npear,d1,0.7\n"}).context["form"]
-    assert "Grade factor on the page" in str(fraction.errors["grade_factor"])
+    assert "under Grade factor" in str(fraction.errors["grade_factor"])
     assert fraction["grade_factor"].label == "Grade factor"
     assert not Dataset.objects.exists()
 
@@ -206,7 +206,7 @@ def test_several_readings_ask_for_a_choice(staff: Client) -> None:
     table = {"judged.csv": "Query;Document;Rating\nq;pear.md;2\n"}
     page = send(staff, FORM, table, pages).content.decode()
     assert "Read as file names or as titles, judgments match documents of" in page
-    assert "choose what their column holds (Columns on the page" in page
+    assert "choose what their column holds, under Columns" in page
     assert not Dataset.objects.exists()
     columns = ["query_text=Query", "file_name=Document", "grade=Rating"]
     assert send(staff, FORM, table, pages, column=columns).status_code == 302
@@ -227,7 +227,8 @@ def test_dataset_of_file_names_names_the_remedy(staff: Client) -> None:
     pages = {"p.zip": pack({"x/pear.txt": "A pear.", "y/b.txt": "B"})}
     page = send(staff, FORM, {}, pages, dataset=str(Dataset.objects.get().pk)).content.decode()
     assert "As file names, 1 of 1 match: upload the queries with this collection" in page
-    assert "--column file_name=COLUMN; columns of the API" in page
+    assert "or import them with their column as file_name, under Columns" in page
+    assert "--column" not in page
 
 
 def test_refused_files_stay_on_their_page(staff: Client) -> None:
@@ -263,3 +264,18 @@ def test_unmatched_judgments_show_an_id_of_each_side(staff: Client) -> None:
     page = send(staff, FORM, {"judged.csv": TABLE.replace("d1", "x1").replace("d2", "x2")}).content.decode()
     assert "No document has the document_id &#x27;x1&#x27;." in page
     assert "The first document there has the document_id &#x27;d1&#x27;." in page
+
+
+def test_preview_counts_judged_ids_of_the_chosen_collection(staff: Client) -> None:
+    send(staff, FORM, {"judged.csv": TABLE})
+    collection, dataset = Collection.objects.get().pk, Dataset.objects.get().pk
+    table, half = {"a.csv": TABLE}, {"a.csv": TABLE.replace("d1", "x1")}
+    answers = [send(staff, PREVIEW, rows, collection=collection).text for rows in (table, half)]
+    assert "2 of 2 judged ids are of documents in &quot;fruit&quot;." in answers[0]
+    assert "1 of 2 judged ids are of documents" in answers[1]
+    assert "2 of 2 judged ids" in send(staff, PREVIEW, {}, collection=collection, dataset=dataset).text
+    none = send(staff, PREVIEW, {"a.csv": TABLE.replace("d1", "x1").replace("d2", "x2")}, collection=collection).text
+    assert "None of the 2 judged ids is of a document in &quot;fruit&quot;. The first: " in none
+    assert "No document has the document_id &#x27;x1&#x27;." in none
+    assert "The first document there has the document_id &#x27;d1&#x27;." in none
+    assert "judged ids" not in send(staff, PREVIEW, table).text

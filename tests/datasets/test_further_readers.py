@@ -83,8 +83,8 @@ class TestTable:
             ("query_key,query_text,uri,uri,grade\n", "t.csv has the column 'uri' more than once."),
             (
                 "query_key,query_text,uri,how\nq1,red,u,1\n",
-                "t.csv has no column grade: it has query_key, query_text, uri, how. Say which column holds it: "
-                "under Columns on the page, or with --column grade=COLUMN. If no column does, add it to the file.",
+                "t.csv has no column grade: it has query_key, query_text, uri, how. Say which column holds it, "
+                "under Columns. If no column does, add it to the file.",
             ),
             ("query_key,query_text,grade\nq1,red,1\n", "t.csv has no column doc_ref (nor one of document_id, uri, "),
             ("query_key,query_text,doc_ref,grade\nq1,red,{,1\n", "t.csv, line 2, doc_ref is not JSON"),
@@ -105,7 +105,7 @@ class TestTable:
     def test_unknown_column_is_an_error_unless_ignored(self, tmp_path):
         path = write_file(tmp_path / "t.csv", "query_key,query_text,uri,grade,mood,tone\nq1,red,u,1,x,y\n")
         assert refusal_of(path).startswith(
-            "t.csv has a column that holds no field: 'mood', 'tone'. Use --column FIELD=COLUMN"
+            "t.csv has a column that holds no field: 'mood', 'tone'. Say under Columns what it holds (FIELD=COLUMN)"
         )
         assert refusal_of(path, ignore=["mood"]).startswith("t.csv has a column that holds no field: 'tone'.")
         assert len(read_dataset(path, columns={"notes": "tone"}, ignore=["mood"]).queries) == 1

@@ -62,7 +62,7 @@ def test_further_columns_are_left_out_with_a_note(tmp_path):
     record = read_dataset(path, is_upload=True)
     assert record.warnings == ["Columns that are not read: Comment."]
     assert record.columns == {"Query": "query_text", "Document": "document_id", "Rating": "grade", "Comment": ""}
-    assert "holds no field: 'Comment'. Use --column FIELD=COLUMN or --ignore-column COLUMN." in refusal_of(path)
+    assert "holds no field: 'Comment'. Say under Columns what it holds" in refusal_of(path)
     chosen = read_dataset(path, columns={"file_name": "Document"}, ignore=["Comment"])
     assert chosen.queries[0].judgments[0].doc_ref == {"file_name": "d1"}
 
@@ -72,7 +72,7 @@ def test_errors_of_rows_name_the_remedy(tmp_path):
     path.write_text("Query;Document;Rating\npear;d1;0,7\n")
     message = refusal_of(path)
     assert 'judged.csv, line 2, has the grade "0,7", which is not an integer.' in message
-    assert "Grade factor on the page" in message
+    assert "or multiply them, under Grade factor" in message
     assert read_dataset(path, grade_factor=10).queries[0].judgments[0].grade == 7
     path.write_text("Query;Doc name\npear;d1\n")
     assert "has no column grade, no doc_ref" in refusal_of(path)

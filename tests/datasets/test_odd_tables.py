@@ -140,7 +140,7 @@ def test_scores_and_notes_beside_grades_are_none(column, grade, tmp_path):
 
 def test_answers_that_differ_are_refused_with_a_remedy(tmp_path):
     path = write_file(tmp_path / "a.csv", "query,document,grade,answer\npear,d1,1,a\npear,d2,0,b\n")
-    assert "Leave the column out: under Columns on the page" in refusal_of(path)
+    assert "Leave the column out, under Columns." in refusal_of(path)
     assert grades(read(path, ignore=["answer"])) == {"pear": {"d1": 1, "d2": 0}}
 
 

@@ -118,7 +118,7 @@ class TestFractions:
         path = write_file(tmp_path / "q.csv", "query,docid,rating\na,1,0.75\na,2,1.0\n")
         assert refusal_of(path).startswith(
             "q.csv, line 2, rates the document '1' of the query 'a' with 0.75, and a grade is a whole number: round "
-            "the ratings, or import them with a factor, such as 10 (Grade factor on the page, --grade-factor of the "
+            "the ratings, or import them with a factor, such as 10, under Grade factor."
         )
         assert refusal_of(path, grade_factor=10).startswith(
             "q.csv, line 2, rates the document '1' of the query 'a' with 0.7"

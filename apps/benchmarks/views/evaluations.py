@@ -1,5 +1,6 @@
 """Page that leads from two files to a benchmark: its form, and what it imports."""
 
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from django import forms
@@ -28,6 +29,7 @@ from apps.datasets.views.datasets import preview_queries
 from apps.engines.declarations import list_engines
 from apps.execution.defining.questions import QUESTIONS
 from apps.execution.preparing import prepare
+from apps.mappings.checking import describe_match
 from apps.mappings.creating import delete_dataset, find_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.rereading import UnmatchedError, find_reading
@@ -66,10 +68,13 @@ class JudgedForm(QueriesForm):
         "format of datasets.",
     )
     collection = forms.ModelChoiceField(Collection.objects.none(), required=False, label="Or choose a collection")
+    dataset = forms.ModelChoiceField(Dataset.objects.none(), required=False, label="Or choose a dataset")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.match: tuple[str, bool] | None = None
         self.choose(Mapping, "collection")
+        self.choose(Mapping, "dataset")
 
     def record(self) -> DatasetRecord:
         """Return the dataset of the uploaded files, as the chosen collection lets its references be read."""
@@ -77,6 +82,23 @@ class JudgedForm(QueriesForm):
         doc_refs = (judgment.doc_ref for query in record.queries for judgment in query.judgments)
         reading = collection and find_reading(doc_refs, collection)
         return reading.apply(record) if reading else record
+
+    def foresee(self, record: DatasetRecord) -> str:
+        self._match(judgment.doc_ref for query in record.queries for judgment in query.judgments)
+        return ""
+
+    def preview(self) -> dict[str, Any]:
+        """Return the content of uploaded files, and how many judged documents the chosen collection has."""
+        uploads, dataset = self.cleaned_data["queries"], self.cleaned_data["dataset"]
+        version = dataset and dataset.versions.exclude(frozen_at=None).first()
+        if version and not uploads:
+            self._match(version.judgments.order_by("pk").values_list("doc_ref", flat=True).iterator(CHUNK))
+        return (super().preview() if uploads else {}) | {"match": self.match}
+
+    def _match(self, doc_refs: Iterable[object]) -> None:
+        collection = self.cleaned_data["collection"]
+        if collection and collection.kind != Collection.Kind.EXTERNAL:
+            self.match = describe_match(doc_refs, collection)
 
 
 class EvaluationForm(JudgedForm):
@@ -92,7 +114,6 @@ class EvaluationForm(JudgedForm):
             *(".jsonl", ".jsonl.gz", ".zip"),
         ),
     )
-    dataset = forms.ModelChoiceField(Dataset.objects.none(), required=False, label="Or choose a dataset")
     question = forms.ChoiceField(
         label="What do you want to know?",
         widget=UnfoldAdminRadioSelectWidget,
@@ -115,7 +136,6 @@ class EvaluationForm(JudgedForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.choose(Mapping, "dataset")
         self.fields["encoder"].initial = settings.BENCHBENCH_DEFAULT_MODEL
         llm, problem = find_first_llm()
         question: Any = self.fields["question"]

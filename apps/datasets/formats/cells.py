@@ -87,8 +87,7 @@ class Grades:
                 grade = int(rating) if rating == int(rating) else None
         if grade is None or self.scale:
             remedy = (
-                "Write whole numbers, or multiply them: 10 makes 7 of 0.7 (Grade factor on the page, --grade-factor of "
-                "the command, grade_factor of the API)."
+                "Write whole numbers, or multiply them, under Grade factor: 10 makes 7 of 0.7."
                 if is_number(value)
                 else "Write whole numbers, a higher one where more is relevant, or in all rows words of one scale, "
                 "such as relevant and not relevant; and remove lines without a judgment."
@@ -97,6 +96,7 @@ class Grades:
                 f"{location} has the grade {json.dumps(value, ensure_ascii=False)[:40]}, which is not an integer. "
                 f"{remedy}",
                 field="grade",
+                by_command="--grade-factor 10" if is_number(value) else "",
             )
         return grade
 

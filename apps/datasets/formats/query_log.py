@@ -185,7 +185,8 @@ def _choose_columns(path: Path, names: list[str], columns: Mapping[str, str]) ->
             raise DatasetError(
                 f"{path.name} has no column {(column or name)[:60]!a} for the field {name[:60]!a}: it has "
                 f"{', '.join(names)[:200]}. Name the columns of text, count and clicks, such as count=COLUMN, under "
-                "Columns on the page, or --column count=COLUMN by the command.",
+                "Columns.",
                 field="columns",
+                by_command="--column count=COLUMN",
             )
     return chosen

@@ -82,9 +82,9 @@ def _find_text(request: _Request, parameter: str, location: str) -> str:
     problem = f"has several texts ({list_some(sorted(texts))})" if texts else "has no text of a query"
     raise DatasetError(
         f"{location} {problem}, with {', '.join(request.params)[:200] or 'no parameter'}: name the parameter that "
-        "holds it by text=PARAMETER, or take the ids for texts by text=id, under Columns on the page, or with --column "
-        "by the command.",
+        "holds it by text=PARAMETER, or take the ids for texts by text=id, under Columns.",
         field="columns",
+        by_command="--column text=PARAMETER",
     )
 
 

@@ -55,8 +55,9 @@ class Ratings:
         if grade != int(grade):
             raise DatasetError(
                 f"{subject}, and a grade is a whole number: round the ratings, or import them with a factor, such as "
-                "10 (Grade factor on the page, --grade-factor of the command, grade_factor of the API).",
+                "10, under Grade factor.",
                 field="grade_factor",
+                by_command="--grade-factor 10",
             )
         self.duplicates += document in self.grades[key]
         before = self.grades[key].setdefault(document, int(grade))

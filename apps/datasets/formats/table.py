@@ -178,9 +178,10 @@ def _require_columns(
             written = f", as its first line, without names of columns, is {', '.join(map(str, first))[:200]!a}"
         raise DatasetError(
             f"{path.name} has no column {', no '.join(labels)}: it has {', '.join(names)[:200]}{written}. "
-            f"Say which column holds {'it' if len(missing) == 1 else 'each'}: under Columns on the page, or with "
-            f"{by_command}. If no column does, add it to the file.",
+            f"Say which column holds {'it' if len(missing) == 1 else 'each'}, under Columns. If no column does, add "
+            "it to the file.",
             field="columns",
+            by_command=by_command,
         )
 
 
@@ -193,9 +194,10 @@ def _refuse_texts_of_documents(
         return []
     if "grade" not in by_field:
         raise DatasetError(
-            f"{path.name} seems to hold documents with their texts. If its column {name!a} holds queries, choose it: "
-            f"under Columns on the page, or with --column query_text={name}.",
+            f"{path.name} seems to hold documents with their texts. If its column {name!a} holds queries, choose it "
+            "under Columns.",
             field="columns",
+            by_command=f"--column query_text={name}",
         )
     return [f"{path.name}: its column {name!a} is read as the texts of queries."]
 
@@ -204,9 +206,10 @@ def _refuse_unknown(location: str, unknown: Collection[str]) -> None:
     if unknown:
         some = ", ".join(f"{name[:60]!a}" for name in list(unknown)[:MAX_LISTED])
         raise DatasetError(
-            f"{location.rstrip(',')} has a column that holds no field: {some}. Use --column FIELD=COLUMN or "
-            "--ignore-column COLUMN.",
+            f"{location.rstrip(',')} has a column that holds no field: {some}. Say under Columns what it "
+            "holds (FIELD=COLUMN), or that it is not read (=COLUMN).",
             field="columns",
+            by_command="--column FIELD=COLUMN or --ignore-column COLUMN",
         )
 
 
@@ -216,11 +219,12 @@ def _describe(query: _Query, location: str, cells: Mapping[str, object]) -> None
     for name, text in texts.items():
         before = query.texts.get(name, "")
         if text and before and text != before:
-            remedy = " Leave the column out: under Columns on the page, or with --ignore-column of the command."
+            remedy = " Leave the column out, under Columns."
             raise DatasetError(
                 f"{location} has another {name} than {query.location.rstrip(',')}, for the same query."
                 f"{remedy if name in OPTIONAL else ''}",
                 field=name,
+                by_command="--ignore-column COLUMN" if name in OPTIONAL else "",
             )
         if text:
             query.texts[name] = text
