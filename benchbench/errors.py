@@ -12,8 +12,8 @@ class BenchbenchError(Exception):
     """An error whose message names the problem and the remedy for the user.
 
     `code` is stable and meant for programs, `status` is the API's HTTP status, `field` names the invalid key, row or
-    file, if any. Commands alone add `by_command`, the remedy by their options. Interfaces present it. Only interfaces and workers, which store it, catch it. `is_misuse`: an option
-    has no meaning, for which commands exit with 2.
+    file, if any; commands alone add `by_command`, the remedy by their options. Interfaces present it. Only interfaces
+    and workers, which store it, catch it. `is_misuse`: an option has no meaning, for which commands exit with 2.
     """
 
     code = "invalid"

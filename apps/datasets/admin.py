@@ -1,12 +1,9 @@
 """Admin pages of datasets, their queries and judgments."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin import ModelAdmin, SimpleListFilter
-from django.contrib.admin.views.main import ChangeList
-from django.db.models import Exists, Model, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.defaultfilters import truncatechars
@@ -15,12 +12,13 @@ from unfold.decorators import display
 
 from apps.accounts.selected import ArchiveFilter, TagFilter, TaggedAdmin
 from apps.datasets.editing.drafts import build_difference, count_changes, discard_draft
-from apps.datasets.formats.registry import FORMATS, WRITERS
+from apps.datasets.filters import KIND_FILTERS, FormatFilter, GradeFilter, NewestFilter, RelevantFilter, name_format
+from apps.datasets.formats.registry import WRITERS
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.views import datasets as views
 from apps.datasets.views import queries as query_views
 from benchbench.access import AnyUser, may_change
-from benchbench.site.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter, filter_empty
+from benchbench.site.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter
 from benchbench.site.panels import Button, Exports, Page, add_button, add_to, build_list_url, change_url
 
 GRADE_COLOURS = {"3": "success", "2": "success", "1": "info", "0": "default", "-1": "default"}
@@ -30,26 +28,6 @@ def add_query_button(dataset: Dataset, user: AnyUser) -> list[Button]:
     """Return the button for adding a query, if the user may add one."""
     href = reverse("admin:query_add", args=[dataset.pk])
     return [Button("Add a query", "add", href=href)] if may_change(dataset, user) else []
-
-
-def name_format(key: str) -> str:
-    """Return the name of a format of uploads; a key that is no longer known names itself."""
-    return FORMATS[key].label if key in FORMATS else key
-
-
-class FormatFilter(SimpleListFilter):
-    """Filter of datasets by the formats that they were uploaded in."""
-
-    title = "format"
-    parameter_name = "source_format"
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin) -> list[tuple[str, str]]:
-        rows = model_admin.get_queryset(request).order_by()
-        keys = {self.value() or "", *rows.values_list("source_format", flat=True).distinct()} - {""}
-        return [(key, name_format(key)) for key in sorted(keys)]  # also of no row: without a choice nothing is filtered
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Model]) -> Any:
-        return queryset.filter(source_format=self.value()) if self.value() else queryset
 
 
 @admin.register(Dataset)
@@ -172,19 +150,34 @@ class DatasetVersionAdmin(FactAdmin):
 @admin.register(Query)
 class QueryAdmin(LargeAdmin):
     through = "dataset"
-    list_display = ("key", "short_text", "dataset", "category", "difficulty", "split")
-    phone_columns = ("short_text",)
-    list_filter = (("dataset", VisibleFilter), ("until", filter_empty("state", "Current", "Replaced")))
+    list_display = ("short_text", "key", "judged", "relevant", "category", "difficulty", "split", "dataset")
+    phone_columns = ("judged", "relevant")
+    list_filter = (NewestFilter, RelevantFilter, ("dataset", VisibleFilter), *KIND_FILTERS)
     search_fields = ("=key", "text")
+    search_help_text = "Words of the query, or its key"
     ordering = ("dataset_id", "id")
     pages = (Page("<int:query_id>/edit/", query_views.edit, "query_edit"),)
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).select_related("dataset")
 
+    def annotate_rows(self, request: HttpRequest, rows: QuerySet[Query]) -> QuerySet[Query]:
+        current = Judgment.objects.filter(query=OuterRef("pk"), until=None).order_by().values("query")
+        counts = {"total": Count("pk"), "hits": Count("pk", filter=Q(grade__gt=0))}
+        counted = {name: Subquery(current.annotate(number=count).values("number")) for name, count in counts.items()}
+        return super().annotate_rows(request, rows.annotate(**counted))
+
     @display(description="query", ordering="text")
     def short_text(self, query: Query) -> str:
         return truncatechars(query.text, 160)
+
+    @display(description="judged")
+    def judged(self, query: Any) -> str:
+        return f"{query.total or 0:,}"
+
+    @display(description="relevant")
+    def relevant(self, query: Any) -> str:
+        return f"{query.hits or 0:,}"
 
     def list_buttons(self, request: HttpRequest, obj: Query) -> list[Button]:
         if obj.until is not None:
@@ -201,30 +194,13 @@ class QueryAdmin(LargeAdmin):
         return [obj.dataset]
 
 
-class NewestFilter(SimpleListFilter):
-    """Filter for the current judgments, drafts included, or those of every version."""
-
-    title = "version"
-    parameter_name = "of"
-
-    def lookups(self, request: HttpRequest, model_admin: ModelAdmin) -> list[tuple[str, str]]:
-        return [("all", "Every version")]
-
-    def choices(self, changelist: ChangeList) -> Iterator[Any]:
-        newest, *older = super().choices(changelist)
-        yield {**newest, "display": "Newest"}
-        yield from older
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Model]) -> Any:
-        return queryset if self.value() == "all" else queryset.filter(until=None, query__until=None)
-
-
 @admin.register(Judgment)
 class JudgmentAdmin(LargeAdmin):
     through = "query__dataset"
-    list_display = ("document", "grade_label", "query", "dataset", "versions", "source", "judge")
+    list_display = ("document", "grade_label", "query_text", "query_key", "source", "judge", "versions", "dataset")
+    phone_columns = ("grade_label", "query_text")
     list_select_related = ("query__dataset",)
-    list_filter = (NewestFilter, ("query__dataset", VisibleFilter), "source")
+    list_filter = (NewestFilter, GradeFilter, "source", ("query__dataset", VisibleFilter))
     search_fields = ("=query__key",)
     search_help_text = "The key of a query"
     ordering = ("query_id", "id")
@@ -236,6 +212,14 @@ class JudgmentAdmin(LargeAdmin):
     @display(description="document", ordering="ref_hash")
     def document(self, judgment: Judgment) -> str:
         return truncatechars(judgment.reference, 160)
+
+    @display(description="key", ordering="query__key")
+    def query_key(self, judgment: Judgment) -> str:
+        return judgment.query.key
+
+    @display(description="query")
+    def query_text(self, judgment: Judgment) -> str:
+        return truncatechars(judgment.query.text, 160)
 
     @display(description="dataset", ordering="query__dataset__name")
     def dataset(self, judgment: Judgment) -> str:

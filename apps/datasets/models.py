@@ -118,7 +118,7 @@ class Judgment(models.Model):
 
     class Source(models.TextChoices):
         HUMAN = "human"
-        LLM = "llm"
+        LLM = "llm", "language model"
         IMPORT = "import"
 
     query = models.ForeignKey(Query, on_delete=models.CASCADE, related_name="judgments")

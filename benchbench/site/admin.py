@@ -20,7 +20,6 @@ from django.urls import URLPattern
 from django.utils.html import strip_tags
 from django.utils.safestring import mark_safe
 from unfold.decorators import display
-from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from benchbench.access import list_teams, staff, visible
@@ -28,6 +27,7 @@ from benchbench.errors import BenchbenchError
 from benchbench.models import TaggedModel, leave_out_archived
 from benchbench.site.deleting import DeletingAdmin
 from benchbench.site.history import note
+from benchbench.site.lists import InfinitePaginator
 from benchbench.site.pages import find_next_page
 from benchbench.site.panels import (
     Button,

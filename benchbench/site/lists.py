@@ -1,5 +1,6 @@
 """Lists of the admin: columns of higher rooms, columns that the user chooses, and filters as chips."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -8,12 +9,15 @@ from typing import Any, ClassVar
 from django.contrib.admin.utils import label_for_field, lookup_field
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
+from django.core.paginator import Page
 from django.db.models import DateTimeField, F, Model, OrderBy, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.formats import date_format
+from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.timezone import localtime, now
+from unfold import paginator
 from unfold.decorators import display
 from unfold.views import ChangeList
 
@@ -27,6 +31,7 @@ CLOCK_SKEW = timedelta(minutes=1)  # between machines
 COOKIE_SECONDS = 365 * 24 * 3600
 HIDDEN, MEASURE, VIEW = "hide", "measure", "view"  # of an address: the hidden columns, a measure, the saved view
 MEASURED = "measured"  # the column with the values of the measure in the address
+EXACT_DIGITS = 2  # of an estimated number of rows
 MAX_CHIPS = 6  # a filter with more choices is in the panel of filters, and a chip only once it is chosen
 
 
@@ -81,6 +86,30 @@ class AnnotatedList(ChangeList):
                 term = F(term[1:]).desc(nulls_last=True)
             terms.append(term)
         return terms
+
+
+class InfinitePaginator(paginator.InfinitePaginator):  # the name by which unfold knows not to show a count
+    """A paginator of a large list: it reads one row beyond a page to learn whether another follows, and counts none."""
+
+    object_list: Any
+    known = 0  # rows up to the end of the page that was read
+    has_more = False
+
+    def page(self, number: int | str) -> Page[Any]:
+        start = (self.validate_number(number) - 1) * self.per_page
+        rows = list(self.object_list[start : start + self.per_page + 1])
+        self.has_more = len(rows) > self.per_page
+        self.known = min(len(rows), self.per_page) and start + min(len(rows), self.per_page)
+        return Page(rows[: self.per_page], start // self.per_page + 1, self)
+
+    @cached_property
+    def extent(self) -> str:
+        """Return the number of rows in words: exact on the last page, elsewhere what PostgreSQL's planner expects."""
+        if not self.has_more:
+            return f"{self.known:,}" if self.known else ""
+        rows = int(json.loads(self.object_list.explain(format="json"))[0]["Plan"]["Plan Rows"])
+        rounded = round(rows, min(0, EXACT_DIGITS - len(str(rows))))
+        return f"about {rounded:,}" if rounded > self.known else f"more than {self.known:,}"
 
 
 class ListAdmin(StrictAdmin):

@@ -87,7 +87,7 @@ def queries_for(client: Client, model: type[Model]) -> int:
     with CaptureQueriesContext(connection) as captured:
         response = client.get(build_list_url(model))
     assert response.status_code == 200
-    return len(captured)
+    return len([query for query in captured if not query["sql"].startswith("EXPLAIN")])  # one, if there is a next page
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_columns_without_a_value_are_hidden(admin_client: Client) -> None:
     dataset = make_dataset({"q": [({"document_id": "d1"}, 1)]}, name="Fruit")
     rows = build_list_url(Query)
     assert set(admin_client.get(rows).context["empty"]) == {"category", "difficulty", "split"}
-    assert "category" not in admin_client.get(f"{rows}?o=3").context["empty"], "a sorted column stays"
+    assert "category" not in admin_client.get(f"{rows}?o=4").context["empty"], "a sorted column stays"
     Query.objects.filter(dataset=dataset).update(category="apples")
     assert set(admin_client.get(rows).context["empty"]) == {"difficulty", "split"}
     assert admin_client.get(f"{rows}?q=nothing").context["empty"] == []

@@ -132,7 +132,7 @@ class ScheduleAdmin(OwnedAdmin):
             "Gate",
             {
                 "fields": (("baseline", "notify"), *LIMITS, "rules"),
-                "description": "Empty fields set no limit. Other rules are written as a text, which replaces the limits.",
+                "description": "An empty field sets no limit. Other rules are a text, which replaces the limits.",
             },
         ),
         ("Access", {"fields": (("owner", "team"),)}),

@@ -1,0 +1,61 @@
+"""Lists of queries, judgments and documents: pages without counting, columns and filters for an engineer of search."""
+
+import re
+
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from apps.collections.models import Document
+from apps.datasets.models import Judgment, Query
+from benchbench.site.panels import build_list_url
+from tests.factories import make_collection, make_dataset
+
+
+def read_pages(client: Client, address: str) -> tuple[list[str], str]:
+    """Return the links between pages, and what the list says of its rows."""
+    page = client.get(address).text
+    pager = page.partition('aria-label="Pages"')[2].partition("</nav>")[0]
+    extent = re.search(r'bb-extent">([^<]*)</p>', page)
+    return re.findall(r">(First|Previous|Next|Page \d+)<", pager), extent[1] if extent else ""
+
+
+def test_large_list_has_pages_and_about_how_many(admin_client: Client) -> None:
+    make_collection("Shelf", [{"title": f"row {number}"} for number in range(75)])
+    with connection.cursor() as cursor:
+        cursor.execute(f"ANALYZE {Document._meta.db_table}")
+    rows = build_list_url(Document)
+    with CaptureQueriesContext(connection) as captured:
+        assert read_pages(admin_client, rows) == (["Page 1", "Next"], "about 75 documents")
+    assert "9999" not in admin_client.get(rows).text
+    assert not [query for query in captured.captured_queries if "COUNT(" in query["sql"].upper()]
+    assert read_pages(admin_client, f"{rows}?p=2")[0] == ["First", "Previous", "Page 2", "Next"]
+    assert read_pages(admin_client, f"{rows}?p=3") == (["First", "Previous", "Page 3"], "75 documents")
+    assert read_pages(admin_client, f"{rows}?q=74") == ([], "1 document")
+    assert read_pages(admin_client, f"{rows}?p=9")[1] == ""
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE pg_class SET reltuples = 0 WHERE relname = '{Document._meta.db_table}'")
+    assert read_pages(admin_client, rows)[1] in ("more than 25 documents", "about 75 documents")
+
+
+def listed(client: Client, model: type[Query | Judgment], **filters: object) -> list[list[str]]:
+    pieces = client.get(build_list_url(model, **filters)).text.split("<tbody")[1:]
+    rows = [re.findall(r"field-\w+[^>]*>(.*?)</t[dh]>", piece, re.DOTALL) for piece in pieces]
+    return [[" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in row] for row in rows if row]
+
+
+def test_queries_show_judged_and_relevant_documents(admin_client: Client) -> None:
+    judged = {"q1": [({"document_id": "a"}, 2), ({"document_id": "b"}, 0)], "q2": [({"document_id": "a"}, 0)]}
+    dataset = make_dataset(judged, name="Fruit")
+    dataset.queries.filter(key="q1").update(category="how-to", text="red fruit")
+    of_it = {"dataset__id__exact": dataset.pk}
+    first, second = listed(admin_client, Query)
+    assert first[:5] == ["red fruit", "q1", "2", "1", "how-to"]
+    assert second[1:4] == ["q2", "1", "0"]
+    assert [row[1] for row in listed(admin_client, Query, relevant="none")] == ["q2"]
+    assert [row[1] for row in listed(admin_client, Query, category="how-to", **of_it)] == ["q1"]
+    assert "category" in dict(admin_client.get(build_list_url(Query, category="x", **of_it)).context["chips"])
+    assert admin_client.get(build_list_url(Query, dataset__id__exact="x")).status_code == 400
+    assert [row[:4] for row in listed(admin_client, Judgment, graded="relevant")] == [["a", "2", "red fruit", "q1"]]
+    dataset.queries.filter(key="q2").update(until=2)
+    assert [len(listed(admin_client, Query, **asked)) for asked in ({}, {"of": "all"})] == [1, 2]
