@@ -1,7 +1,7 @@
 """Filters of the lists of datasets, queries and judgments."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib.admin import ModelAdmin, SimpleListFilter
 from django.contrib.admin.views.main import ChangeList
@@ -86,20 +86,18 @@ class GradeFilter(SimpleListFilter):
 class _KindFilter(SimpleListFilter):
     """Filter of the queries of a chosen dataset by a text of theirs; without a dataset it has no choices."""
 
-    parameter_name: ClassVar[str]
-
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin) -> list[tuple[str, str]]:
-        chosen = [self.value()] if self.value() else []
+        chosen = [value] if (value := self.value()) else []
         try:
             dataset = parse_uuid(request.GET.get("dataset__id__exact", ""))
         except ValueError:
             return [(text, text) for text in chosen]
         some = Query.objects.filter(dataset=dataset, until=None).order_by("pk")[:SAMPLED]
-        texts = Query.objects.filter(pk__in=some.values("pk")).order_by().values_list(self.parameter_name, flat=True)
+        texts = Query.objects.filter(pk__in=some.values("pk")).order_by().values_list(str(self.parameter_name), flat=True)
         return [(text, text) for text in sorted({*texts.distinct(), *chosen} - {""})]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Model]) -> Any:
-        return queryset.filter(**{self.parameter_name: self.value()}) if self.value() else queryset
+        return queryset.filter(**{str(self.parameter_name): self.value()}) if self.value() else queryset
 
 
 KIND_FILTERS = tuple(

@@ -84,9 +84,9 @@ class ScheduleForm(LimitsForm, OwnedForm):
 
     def _show_limits(self) -> None:
         """Show stored rules as limits, if the fields can say them, and not as a text."""
-        limits, measure = read_common(self.instance.rules), self.fields["measure"]
-        if limits and (not limits.measure or limits.measure in dict(cast(forms.ChoiceField, measure).choices)):
-            self.initial |= {name: getattr(limits, name) for name in LimitsForm.base_fields} | {"rules": ""}
+        limits, measure = read_common(self.instance.rules), cast(Any, self.fields["measure"])
+        if limits and (not limits.measure or limits.measure in dict(measure.choices)):
+            self.initial.update({name: getattr(limits, name) for name in LimitsForm.base_fields}, rules="")
 
     def clean(self) -> Any:
         values = super().clean() or self.cleaned_data
