@@ -93,8 +93,8 @@ class _KindFilter(SimpleListFilter):
         except ValueError:
             return [(text, text) for text in chosen]
         some = Query.objects.filter(dataset=dataset, until=None).order_by("pk")[:SAMPLED]
-        texts = Query.objects.filter(pk__in=some.values("pk")).order_by().values_list(str(self.parameter_name), flat=True)
-        return [(text, text) for text in sorted({*texts.distinct(), *chosen} - {""})]
+        names = Query.objects.filter(pk__in=some.values("pk")).order_by().values_list(str(self.parameter_name))
+        return [(text, text) for text in sorted({*chosen, *(name for (name,) in names.distinct())} - {""})]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Model]) -> Any:
         return queryset.filter(**{str(self.parameter_name): self.value()}) if self.value() else queryset
