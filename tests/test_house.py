@@ -300,6 +300,7 @@ LOOKED_AT = {
     "retrieval.0006_untuned_postings": "Only workers read pieces, and wait; an index they store meanwhile is refused.",
     "retrieval.0010_stored_postings": "It changes no rows, and the code before reads pieces of either kind.",
     "datasets.0002_query_weight": "The code before writes no weight, and the column's default is 1.",
+    "datasets.0005_source_words": "It only words a choice, which changes no column.",
     "benchmarks.0004_rate": "It writes no rate, so the constraint always holds.",
     "benchmarks.0007_rate_axis": "It keeps the column, which is null without a rate.",
     "benchmarks.0009_list_statistics": "It changes no rows and no columns.",

@@ -92,24 +92,24 @@ class InfinitePaginator(paginator.InfinitePaginator):  # the name by which unfol
     """A paginator of a large list: it reads one row beyond a page to learn whether another follows, and counts none."""
 
     object_list: Any
-    known = 0  # rows up to the end of the page that was read
+    last = 0  # rows up to the end of the page that was read
     has_more = False
 
     def page(self, number: int | str) -> Page[Any]:
         start = (self.validate_number(number) - 1) * self.per_page
         rows = list(self.object_list[start : start + self.per_page + 1])
         self.has_more = len(rows) > self.per_page
-        self.known = min(len(rows), self.per_page) and start + min(len(rows), self.per_page)
+        self.last = min(len(rows), self.per_page) and start + min(len(rows), self.per_page)
         return Page(rows[: self.per_page], start // self.per_page + 1, self)
 
     @cached_property
     def extent(self) -> str:
         """Return the number of rows in words: exact on the last page, elsewhere what PostgreSQL's planner expects."""
         if not self.has_more:
-            return f"{self.known:,}" if self.known else ""
+            return f"{self.last:,}" if self.last else ""
         rows = int(json.loads(self.object_list.explain(format="json"))[0]["Plan"]["Plan Rows"])
         rounded = round(rows, min(0, EXACT_DIGITS - len(str(rows))))
-        return f"about {rounded:,}" if rounded > self.known else f"more than {self.known:,}"
+        return f"about {rounded:,}" if rounded > self.last else f"more than {self.last:,}"
 
 
 class ListAdmin(StrictAdmin):

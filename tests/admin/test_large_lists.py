@@ -58,4 +58,4 @@ def test_queries_show_judged_and_relevant_documents(admin_client: Client) -> Non
     assert admin_client.get(build_list_url(Query, dataset__id__exact="x")).status_code == 400
     assert [row[:4] for row in listed(admin_client, Judgment, graded="relevant")] == [["a", "2", "red fruit", "q1"]]
     dataset.queries.filter(key="q2").update(until=2)
-    assert [len(listed(admin_client, Query, **asked)) for asked in ({}, {"of": "all"})] == [1, 2]
+    assert [len(listed(admin_client, Query, **filters)) for filters in ({}, {"of": "all"})] == [1, 2]
