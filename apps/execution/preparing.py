@@ -30,6 +30,10 @@ from benchbench.ir.encoding import DEFAULT
 from benchbench.names import MAX_LENGTH
 
 log = logging.getLogger(__name__)
+NEEDED = (  # permissions of who has it done with new files
+    *("collections.add_collection", "datasets.add_dataset", "mappings.add_mapping"),
+    *("retrieval.add_index", "benchmarks.add_benchmark"),
+)
 
 
 def prepare(

@@ -12,7 +12,7 @@ from django.utils.timezone import localtime
 from redis.exceptions import RedisError
 
 from apps.datasets.models import Dataset, DatasetVersion
-from apps.execution.preparing import find_preparation
+from apps.execution.preparing import NEEDED, find_preparation
 from apps.judging.handing import list_waiting_rounds
 from apps.judging.judges import filter_led, list_led_rounds
 from apps.judging.models import Round
@@ -52,6 +52,7 @@ def build_dashboard(user: User, *, only_work: bool = False) -> dict[str, Any]:
     only_judges = judges_alone(user)
     steps, latest = list_first_steps(user), [] if only_judges else list_latest(user)
     return work | {
+        "may_evaluate": user.has_perms(NEEDED),
         "steps": steps,
         "next_step": next((step for step in steps if not step["done"]), None),
         "tasks": list(_list_judging_tasks(user) if only_judges else list_tasks(user)),

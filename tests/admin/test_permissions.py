@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import NoReverseMatch, reverse
 
 from apps.collections.models import Collection
+from apps.operations.models import Operation
 from apps.records.models import Benchmark
 from apps.retrieval.models import Index
 from benchbench.site.panels import build_list_url, change_url
@@ -112,6 +113,32 @@ def test_a_shared_row_links_only_what_opens(
     assert list_links() == [str(source) for source in sources]
     ada.user_permissions.set(Permission.objects.filter(codename__in=["view_run", "view_queryresult", "view_benchmark"]))
     assert list_links() == []
+
+
+def test_permissions_of_one_room_are_offered_nothing_refused(
+    client_of_ada: Client, ada: User, benchmark_of: Callable
+) -> None:
+    benchmark = benchmark_of(ada)
+    operation = Operation.objects.create(kind="benchmark", subject_id=benchmark.pk)
+    measures, history = (
+        reverse(f"admin:{name}", args=[row.pk])
+        for name, row in (("benchmark_measures", benchmark), ("dataset_history", benchmark.mapping.dataset))
+    )
+    links = {
+        reverse("admin:index"): (reverse("admin:new_evaluation"), history),
+        change_url(benchmark): (reverse("admin:operation_progress", args=[operation.pk]),),
+    }
+    for page, offered in links.items():
+        text = client_of_ada.get(page).text
+        assert [f'"{link}"' in text for link in offered] == [True] * len(offered)
+    ada.user_permissions.set(
+        Permission.objects.filter(content_type__app_label="benchmarks").exclude(codename="add_benchmark")
+    )
+    for page, offered in links.items():
+        text = client_of_ada.get(page).text
+        assert [f'"{link}"' in text for link in offered] == [False] * len(offered)
+    assert measures in client_of_ada.get(reverse("admin:benchmark_results", args=[benchmark.pk])).text
+    assert client_of_ada.get(measures).status_code == 200
 
 
 def test_one_is_not_counted_as_many(admin_client: Client, benchmark_of: Callable) -> None:

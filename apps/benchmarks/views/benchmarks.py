@@ -6,7 +6,6 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
@@ -141,8 +140,6 @@ def _choose_offer(request: HttpRequest, offers: Iterable[Offer]) -> Offer | None
 def more_measures(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Measure a benchmark by further measures, from its stored rankings."""
     benchmark: Any = model_admin.get_object(request, str(object_id))
-    if not model_admin.has_change_permission(request, benchmark):
-        raise PermissionDenied
 
     def act(form: MeasuresForm) -> HttpResponse:
         added = add_measures(benchmark, form.cleaned_data["measures"], by=staff(request))
@@ -156,6 +153,7 @@ def more_measures(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.
         model_admin,
         MeasuresForm,
         act,
+        permitted=model_admin.has_change_permission(request, benchmark),
         title=f"More measures of {benchmark}",
         submit="Measure",
         intro=(

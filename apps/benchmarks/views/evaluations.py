@@ -28,7 +28,7 @@ from apps.datasets.versions import list_references
 from apps.datasets.views.datasets import preview_queries
 from apps.engines.declarations import list_engines
 from apps.execution.defining.questions import QUESTIONS
-from apps.execution.preparing import prepare
+from apps.execution.preparing import NEEDED, prepare
 from apps.mappings.checking import describe_match
 from apps.mappings.creating import delete_dataset, find_mapping
 from apps.mappings.models import Mapping
@@ -43,12 +43,6 @@ from benchbench.files.sniffing import SwappedError
 from benchbench.names import find_free_name
 from benchbench.site.pages import SizedFileField, read_form, show_form
 from benchbench.site.panels import change_url
-
-NEEDED = (
-    *("collections.add_collection", "datasets.add_dataset", "mappings.add_mapping"),
-    *("retrieval.add_index", "benchmarks.add_benchmark"),
-)
-
 
 R = TypeVar("R", bound=Model)
 CORPUS, JUDGED = "Upload documents", "Upload judged queries"

@@ -113,8 +113,8 @@ def page_of(row: Model) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def href(context: Context, row: Any) -> str:
-    """Return the attribute that leads to the page of a row; "" if the user may not open it.
+def href(context: Context, row: Any, page: str = "") -> str:
+    """Return the attribute that leads to a page of a row, by default its first; "" if the user may not open it.
 
     A shared row names what it was made from, which need not be shared.
     """
@@ -123,7 +123,7 @@ def href(context: Context, row: Any) -> str:
     opens = pages.has_view_permission(request) and (
         is_owner or request.user.is_superuser or pages.get_queryset(request).filter(pk=row.pk).exists()
     )
-    return format_html('href="{}"', page_of(row)) if opens else ""
+    return format_html('href="{}"', reverse(page, args=[row.pk]) if page else page_of(row)) if opens else ""
 
 
 @register.filter
