@@ -17,9 +17,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern
-from django.utils.html import strip_tags
-from django.utils.safestring import mark_safe
 from unfold.decorators import display
+from unfold.fields import UnfoldAdminReadonlyField
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from benchbench.access import list_teams, staff, visible
@@ -36,6 +35,7 @@ from benchbench.site.panels import (
     Table,
     build_list_url,
     load_table,
+    may_open,
 )
 
 # Colours of unfold's labels, by status.
@@ -46,9 +46,6 @@ STATUS_COLOURS = {
     **dict.fromkeys(("failed", "not found", "invalid ref"), "danger"),
     **dict.fromkeys(("pending", "queued"), "default"),
 }
-
-
-PEOPLE = ("owner", "team", "started_by", "judged_by", "approved_by", "retired_by", "deleted_by", "user")
 
 
 class OwnedForm(forms.ModelForm):
@@ -74,9 +71,13 @@ class OwnedForm(forms.ModelForm):
             self.add_error(None, error)
 
 
-def strip_link(html: str) -> str:
-    """Return the display of a user without the link to the account, which most users may not open."""
-    return mark_safe(strip_tags(html))  # nosec # no tag is left
+def write_reference(field: Any, relation: Any, row: Model) -> str:
+    """Return the display of a read-only reference: a link if the user may open the page of its row."""
+    return WRITE_LINK(field, relation, row) if may_open(field.form.request, row) else str(row)
+
+
+WRITE_LINK = UnfoldAdminReadonlyField.get_admin_url
+UnfoldAdminReadonlyField.get_admin_url = write_reference
 
 
 class SiteAdmin(DeletingAdmin):
@@ -90,7 +91,6 @@ class SiteAdmin(DeletingAdmin):
     pages: ClassVar[Sequence[Page]] = ()
     editable: ClassVar[tuple[str, ...]] = ()
     list_per_page = 25
-    readonly_preprocess_fields: ClassVar[dict[str, object]] = dict.fromkeys(PEOPLE, strip_link)
     compressed_fields = True
     formfield_overrides: ClassVar[dict[Any, object]] = {TextField: {"widget": UnfoldAdminTextareaWidget({"rows": 3})}}
     change_form_outer_before_template = "admin/object_head.html"

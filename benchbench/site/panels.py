@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
+from django.contrib import admin
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.utils import label_for_field, lookup_field
 from django.db.models import Model, QuerySet
@@ -32,6 +33,18 @@ def change_url(model: type[Model] | Model, pk: str | None = None) -> str:
     """Return the address of the page of one row."""
     key = pk if isinstance(model, type) else model.pk
     return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_change", args=[key])
+
+
+def may_open(request: HttpRequest, row: Any) -> bool:
+    """Return whether the user may open the page of a row.
+
+    A shared row names what it was made from, which need not be shared.
+    """
+    pages: Any = admin.site._registry.get(type(row))
+    if pages is None or not pages.has_view_permission(request):
+        return False
+    is_owner = getattr(row, "owner_id", None) == request.user.pk
+    return is_owner or request.user.is_superuser or pages.get_queryset(request).filter(pk=row.pk).exists()
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ class StrictAdmin(ModelAdmin):
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         """Return the form; that of an existing row merges what several users change at once."""
         form = super().get_form(request, obj, change=change, **kwargs)
-        return type(form.__name__, (LimitedForm if obj is None else MergingModelForm, form), {})
+        return type(form.__name__, (LimitedForm if obj is None else MergingModelForm, form), {"request": request})
 
     def formfield_for_foreignkey(self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name in self.get_autocomplete_fields(request):

@@ -100,7 +100,7 @@ def test_a_shared_row_links_only_what_opens(
     Benchmark.objects.update(team=team)
     ada.groups.add(team)
     pages = [reverse("admin:benchmark_results", args=[benchmark.pk]), change_url(run)]
-    pages += [change_url(run.query_results.get()), change_url(run.evaluations.get())]
+    pages += [change_url(row) for row in (benchmark, run.query_results.get(), run.evaluations.get())]
     sources = (mapping, mapping.collection, mapping.dataset, index)
 
     def list_links() -> list[str]:

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 
 from django import template
-from django.contrib import admin
 from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db.models import Model
 from django.template import Context
@@ -28,7 +27,7 @@ from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.statistics.wording import describe_few_changes
 from benchbench.ir.triage import Loss
 from benchbench.names import find_rows
-from benchbench.site.panels import change_url
+from benchbench.site.panels import change_url, may_open
 
 register = template.Library()
 register.filter("few_changes", describe_few_changes)
@@ -114,16 +113,10 @@ def page_of(row: Model) -> str:
 
 @register.simple_tag(takes_context=True)
 def href(context: Context, row: Any, page: str = "") -> str:
-    """Return the attribute that leads to a page of a row, by default its first; "" if the user may not open it.
-
-    A shared row names what it was made from, which need not be shared.
-    """
-    request, pages = context["request"], admin.site.get_model_admin(type(row))
-    is_owner = getattr(row, "owner_id", None) == request.user.pk
-    opens = pages.has_view_permission(request) and (
-        is_owner or request.user.is_superuser or pages.get_queryset(request).filter(pk=row.pk).exists()
-    )
-    return format_html('href="{}"', reverse(page, args=[row.pk]) if page else page_of(row)) if opens else ""
+    """Return the attribute that leads to a page of a row, by default its first; "" if the user may not open it."""
+    if not may_open(context["request"], row):
+        return ""
+    return format_html('href="{}"', reverse(page, args=[row.pk]) if page else page_of(row))
 
 
 @register.filter
