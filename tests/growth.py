@@ -1,22 +1,28 @@
 """How the time that a reader takes grows with its input.
 
 The processor's time of this thread counts, so other processes do not, and the least of several tries, since noise only
-adds. Growth is judged over two doublings, because a single one may cross the size of a cache, and only where the time
-is MEASURABLE: an input that stays below that up to the reader's limit harms no one. A limit in seconds is stated for a
-usual processor; on a slower or busier one it grows by what a fixed piece of work takes there.
+adds. Growth is judged from a quarter of a size to the size, because less may cross the size of a cache, and only where
+the time is MEASURABLE: an input that stays below that up to the reader's limit harms no one. A text whose time up to a
+quarter of the limit is clearly linear could only grow too fast beyond a threshold in the reader, which one text in
+COMPLETE looks for. A limit in seconds is stated for a usual processor; on a slower or busier one it grows by what a
+fixed piece of work takes there.
 """
 
 import contextlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from apps.engines.asking import pause_collection
 from benchbench.errors import BenchbenchError
 
 MOST_SECONDS = 1.0
-MOST_GROWTH = 2.5  # from n to 2n; linear is 2, sorting a little more, quadratic 4
+STEP = 4  # from a size to the next
+MOST_GROWTH = 6.25  # in a step; linear is 4, sorting a little more, quadratic 16
+CLEAR_GROWTH = 4.3  # to a quarter of the limit: with a square term that gives this, the last step stays below 5.2
+CLEAR_SECONDS = 0.005  # what takes less is measured up to its limit
+COMPLETE = 8
 MEASURABLE = 0.1  # seconds; a first use of more memory can multiply less
 TRIES = 4
 ROUNDS = 3  # that all must show a fault: a busy machine's caches can slow the longer text in one
@@ -25,38 +31,57 @@ USUAL_SECONDS = 0.02  # of `work` on a usual processor
 T = TypeVar("T")
 
 
-def find_growth_fault(
-    feed: Callable[[str], object], make: Callable[[int], str], limit: int, *, max_seconds: float = MOST_SECONDS
-) -> str:
-    """Return how `feed` grows too fast, or takes more than `max_seconds`, or "".
+def find_growth_faults(
+    feed: Callable[[str], object],
+    produces: Iterable[Callable[[int], str]],
+    limit: int,
+    *,
+    max_seconds: float = MOST_SECONDS,
+) -> set[str]:
+    """Return how `feed` grows too fast, or takes more than `max_seconds`.
 
-    `make` builds inputs of up to `limit` characters. A refusal by an error shown to users is an answer like any other.
-    Sizes double from small ones on, so that a cubic reader fails early instead of holding up the tests.
+    Each of `produces` builds inputs of up to `limit` characters. A refusal by an error shown to users is an answer like
+    any other. Sizes grow from small ones on, so that a cubic reader fails early instead of holding up the tests.
     """
-    size, seconds = min(SMALLEST, limit), [0.0, 0.0]
-    while True:
-        seconds.append(measure_seconds(feed, make(size), 1))
-        if seconds[-1] > MEASURABLE and (fault := _find_fault(feed, make, size, seconds[-3:], max_seconds)):
-            return f"{fault}: {make(60)!r:.60}"
-        if size == limit:
-            return ""
-        size = min(size * 2, limit)
+    sizes = [limit]
+    while sizes[0] > SMALLEST:
+        sizes.insert(0, sizes[0] // STEP)
+    faults = set()
+    for number, make in enumerate(produces):
+        seconds = [0.0]
+        for size in sizes:
+            if number % COMPLETE and size == limit and is_clear(feed, make, size // STEP, seconds[-1], max_seconds):
+                break
+            seconds.append(measure_seconds(feed, make(size), 1))
+            if seconds[-1] > MEASURABLE and (fault := _find_fault(feed, make, size, seconds[-2:], max_seconds)):
+                faults.add(f"{fault}: {make(60)!r:.60}")
+                break
+    return faults
+
+
+def is_clear(
+    feed: Callable[[str], object], make: Callable[[int], str], size: int, seconds: float, max_seconds: float
+) -> bool:
+    """Return whether the time up to `size`, at which it was `seconds`, is so linear that no fault follows."""
+    if not CLEAR_SECONDS < seconds < max_seconds / MOST_GROWTH:
+        return False
+    return seconds < measure_seconds(feed, make(size // STEP)) * CLEAR_GROWTH
 
 
 def _find_fault(
     feed: Callable[[str], object], make: Callable[[int], str], size: int, seconds: list[float], max_seconds: float
 ) -> str:
-    """Return the fault at one size, given seconds for it and for the two before, which are measured again in doubt."""
-    if seconds[2] > max_seconds:
+    """Return the fault at one size, given seconds for the size before and for it, which are measured again in doubt."""
+    if seconds[1] > max_seconds:
         minimum, pace = measure_seconds(feed, make(size), TRIES), measure_pace()
         if minimum > max_seconds * pace:
             return f"{size:,} characters take {minimum:.2f} s, where fixed work takes {pace:.1f} times its usual time"
     fault = ""
-    for _ in range(ROUNDS if seconds[2] > seconds[0] * MOST_GROWTH**2 else 0):
-        shorter, longer = (measure_seconds(feed, make(each), TRIES) for each in (size // 4, size))
-        if longer <= MEASURABLE or longer <= shorter * MOST_GROWTH**2:
+    for _ in range(ROUNDS if seconds[1] > seconds[0] * MOST_GROWTH else 0):
+        shorter, longer = (measure_seconds(feed, make(each), TRIES) for each in (size // STEP, size))
+        if longer <= MEASURABLE or longer <= shorter * MOST_GROWTH:
             return ""
-        fault = f"{size // 4:,} characters take {shorter:.4f} s, {size:,} take {longer:.3f} s"
+        fault = f"{size // STEP:,} characters take {shorter:.4f} s, {size:,} take {longer:.3f} s"
     return fault
 
 
