@@ -13,12 +13,12 @@ from apps.collections import views
 from apps.collections.editing import delete_collection
 from apps.collections.languages import set_language
 from apps.collections.models import Collection, Document
-from benchbench.site.admin import LargeAdmin, OwnedAdmin, VisibleFilter, filter_empty
+from benchbench.site.admin import FactsFirstAdmin, LargeAdmin, VisibleFilter, filter_empty
 from benchbench.site.panels import Button, Page, Panel, add_button, build_list_url
 
 
 @admin.register(Collection)
-class CollectionAdmin(OwnedAdmin):
+class CollectionAdmin(FactsFirstAdmin):
     list_display = ("name", "document_total", "kind", "owner", "updated_at")
     list_filter = ("kind",)
     actions = ("bin_selected",)
@@ -26,12 +26,11 @@ class CollectionAdmin(OwnedAdmin):
     autocomplete_fields = ("owner",)
     pages = (Page("add/", views.upload_collection, "collections_collection_add"),)
     editable = ("name", "description", "language", "owner", "team")
+    facts = ("document_total", "kind", "language_guess", "owner", "team", "created_at", "updated_at")
+    edited = "name, description, language and owner"
     fieldsets = (
         (None, {"fields": ("name", "description", "language", ("owner", "team"))}),
-        (
-            "Facts",
-            {"fields": (("document_total", "kind"), "language_guess", ("created_at", "updated_at"), "fingerprint")},
-        ),
+        ("Facts", {"fields": ("fingerprint",)}),
     )
 
     @display(description="documents", ordering="document_count")

@@ -61,7 +61,7 @@ class RelevantFilter(SimpleListFilter):
     parameter_name = "relevant"
 
     def lookups(self, request: HttpRequest, model_admin: ModelAdmin) -> list[tuple[str, str]]:
-        return [("some", "Some"), ("none", "None")]
+        return [("some", "one or more"), ("none", "none at all")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Model]) -> Any:
         relevant = Exists(Judgment.objects.filter(query=OuterRef("pk"), until=None, grade__gt=0))

@@ -150,7 +150,7 @@ class Judgment(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.doc_ref} = {self.grade}"
+        return f"{self.reference}: grade {self.grade}"
 
     @property
     def reference(self) -> str:

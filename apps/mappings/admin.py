@@ -20,7 +20,7 @@ from apps.mappings.repairing import load_unresolved
 from apps.mappings.resolving import is_stale, resolve
 from apps.operations.models import Operation
 from benchbench.access import may_change, staff, visible
-from benchbench.site.admin import STATUS_COLOURS, LargeAdmin, OwnedAdmin, VisibleFilter
+from benchbench.site.admin import STATUS_COLOURS, FactsFirstAdmin, LargeAdmin, VisibleFilter
 from benchbench.site.panels import Button, Page, Panel, add_button, add_to, build_list_url, change_url
 
 
@@ -32,7 +32,7 @@ def repair_url(resolution: Resolution) -> str:
 
 
 @admin.register(Mapping)
-class MappingAdmin(OwnedAdmin):
+class MappingAdmin(FactsFirstAdmin):
     list_display = ("name", "status_label", "dataset", "collection", "resolved", "resolved_at", "owner")
     list_filter = ("status", ("dataset", VisibleFilter), ("collection", VisibleFilter))
     list_select_related = ("owner", "dataset", "collection")
@@ -40,14 +40,12 @@ class MappingAdmin(OwnedAdmin):
     autocomplete_fields = ("owner",)
     actions = ("resolve_selected", "bin_selected")
     editable = ("name", "owner", "team")
-    fieldsets = (
-        (None, {"fields": ("name", ("owner", "team"))}),
-        ("Resolution", {"fields": (("resolved", "resolved_at"), "outcomes", "up_to_date")}),
-        ("Facts", {"fields": (("collection", "dataset_version"), ("created_at", "updated_at"))}),
-    )
+    facts = ("resolved", "outcomes", "up_to_date", "dataset_version", "resolved_at", "created_at", "owner", "team")
+    edited = "name and owner"
+    fieldsets = ((None, {"fields": ("name", ("owner", "team"))}),)
 
-    change_form_outer_before_template = "datasets/head.html"
-    change_form_outer_after_template = "mappings/mapping_after.html"
+    head_template = "datasets/head.html"
+    after_template = "mappings/mapping_after.html"
     pages = (
         Page("add/", views.add_mapping, "mappings_mapping_add"),
         Page("<uuid:object_id>/export/<str:format>/", views.download_mapped, "mapping_export"),
@@ -71,7 +69,7 @@ class MappingAdmin(OwnedAdmin):
             request, queryset, lambda mapping: views.describe_outcome(resolve(mapping, by=staff(request)))
         )
 
-    @display(description="resolved", ordering="mapped_count")
+    @display(description="with a document", ordering="mapped_count")
     def resolved(self, mapping: Mapping) -> str:
         return f"{mapping.mapped_count:,} of {mapping.total_count:,} judgments"
 

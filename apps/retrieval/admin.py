@@ -23,22 +23,27 @@ from apps.retrieval.strategies import TREES
 from apps.retrieval.unread import list_index_warnings
 from benchbench.access import staff, visible
 from benchbench.errors import ConflictError
-from benchbench.site.admin import FactAdmin, OwnedAdmin, VisibleFilter
+from benchbench.site.admin import FactAdmin, FactsFirstAdmin, VisibleFilter
 from benchbench.site.panels import Button, Page, Panel, add_to, build_list_url
 
 SEARCHING = (
-    ("encoder", "dimension"),
-    ("prompts_read", "precision"),
-    "warnings",
-    ("strategy", "lexical"),
-    ("chunking", "chunks"),
-    "vector_source",
-    ("routing", "language_model"),
+    *("error", "warnings", "encoder", "dimension", "prompts_read", "precision", "strategy", "lexical", "chunking"),
+    *("chunks", "vector_source", "routing", "language_model", "size", "created_at", "ready_at", "owner", "team"),
 )
+# Counts and times of a build: their labels, and how they are written.
+FIGURES = {
+    "num_documents": ("documents", "{:,}"),
+    "num_vectors": ("vectors", "{:,}"),
+    "embed_calls": ("texts encoded", "{:,}"),
+    "cache_hits": ("vectors from the cache", "{:,}"),
+    "llm_calls": ("answers of the language model", "{:,}"),
+    "duration_sec": ("work on it", "{:,.1f} s"),
+    "vectors_sec": ("of which for vectors", "{:,.1f} s"),
+}
 
 
 @admin.register(Index)
-class IndexAdmin(OwnedAdmin):
+class IndexAdmin(FactsFirstAdmin):
     list_display = (
         *("__str__", "status_label", "collection", "strategy", "encoder_name", "chunking", "chunks", "size"),
         *("owner", "ready_at"),
@@ -55,15 +60,17 @@ class IndexAdmin(OwnedAdmin):
         Page("grid/preview/", views.preview_grid, "index_grid_preview"),
     )
     editable = ("owner", "team")
+    facts = SEARCHING
+    edited = "owner"
     fieldsets = (
-        ("How it searches", {"fields": SEARCHING}),
-        ("Access", {"fields": (("owner", "team"),)}),
-        ("Facts", {"fields": (("created_at", "ready_at"), "fingerprint", "encoder_revision", "stats")}),
+        (None, {"fields": (("owner", "team"),)}),
+        ("Facts", {"fields": ("fingerprint", "encoder_revision")}),
     )
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        """Return the groups of facts, after the error of an index that has one."""
-        return ((None, {"fields": ("error",)}), *self.fieldsets) if obj and obj.error else self.fieldsets
+    def list_facts(self, obj: Index) -> list[tuple[str, Any]]:
+        figures = {label: (words, obj.stats.get(name)) for name, (label, words) in FIGURES.items()}
+        counted = [(label, words.format(figure)) for label, (words, figure) in figures.items() if figure is not None]
+        return [*super().list_facts(obj), *counted]
 
     def delete_row(self, obj: Index) -> None:
         delete_index(obj)

@@ -11,14 +11,13 @@ from django.contrib.admin.utils import flatten_fieldsets
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import ForeignKey, Model, Q, QuerySet, TextField
+from django.db.models import ForeignKey, JSONField, Model, Q, QuerySet, TextField
 from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern
 from unfold.decorators import display
-from unfold.fields import UnfoldAdminReadonlyField
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from benchbench.access import list_teams, staff, visible
@@ -34,8 +33,9 @@ from benchbench.site.panels import (
     Panel,
     Table,
     build_list_url,
+    load_facts,
     load_table,
-    may_open,
+    show_values,
 )
 
 # Colours of unfold's labels, by status.
@@ -71,15 +71,6 @@ class OwnedForm(forms.ModelForm):
             self.add_error(None, error)
 
 
-def write_reference(field: Any, relation: Any, row: Model) -> str:
-    """Return the display of a read-only reference: a link if the user may open the page of its row."""
-    return WRITE_LINK(field, relation, row) if may_open(field.form.request, row) else str(row)
-
-
-WRITE_LINK = UnfoldAdminReadonlyField.get_admin_url
-UnfoldAdminReadonlyField.get_admin_url = write_reference
-
-
 class SiteAdmin(DeletingAdmin):
     """Admin class that shows the rows that `visible` lets the user see; any other is not found.
 
@@ -95,6 +86,11 @@ class SiteAdmin(DeletingAdmin):
     formfield_overrides: ClassVar[dict[Any, object]] = {TextField: {"widget": UnfoldAdminTextareaWidget({"rows": 3})}}
     change_form_outer_before_template = "admin/object_head.html"
     change_form_outer_after_template = "admin/object_panels.html"
+
+    @property
+    def readonly_preprocess_fields(self) -> dict[str, object]:
+        """Return by field what becomes of unfold's markup of read-only values: bare JSON is no text for people."""
+        return {field.name: show_values for field in self.opts.fields if isinstance(field, JSONField)}
 
     def get_urls(self) -> list[URLPattern]:
         pages = [*self.pages, *(page for addition in self.additions for page in addition.pages)]
@@ -236,6 +232,26 @@ class OwnedAdmin(SiteAdmin):
         if not change:
             obj.owner = request.user
         super().save_model(request, obj, form, change)
+
+
+class FactsFirstAdmin(OwnedAdmin):
+    """Admin class of rows whose page begins with their `facts`; the form, which has what is `edited`, is folded."""
+
+    facts: ClassVar[Sequence[str]]
+    edited: ClassVar[str]
+    head_template: ClassVar[str] = "admin/object_head.html"
+    after_template: ClassVar[str] = "admin/object_panels.html"
+    change_form_template = "admin/facts_first.html"
+    change_form_outer_before_template = change_form_outer_after_template = ""
+
+    def list_facts(self, obj: Any) -> list[tuple[str, Any]]:
+        return load_facts(self.facts, obj, self)
+
+    def render_change_form(self, request: HttpRequest, context: dict[str, object], *args: Any, **kwargs: Any) -> Any:
+        if obj := kwargs.get("obj"):
+            context |= {"facts": self.list_facts(obj), "edited": self.edited}
+            context |= {"head_template": self.head_template, "after_template": self.after_template}
+        return super().render_change_form(request, context, *args, **kwargs)
 
 
 class FactAdmin(SiteAdmin):

@@ -3,9 +3,12 @@
 A model's admin class is in its room, which never imports a higher room. The higher room's `admin.py` calls `add_to`.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import unescape
+from json import JSONDecodeError, JSONDecoder
 from typing import IO, Any
 
 from django.contrib import admin
@@ -15,11 +18,15 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html, format_html_join, strip_tags
 from django.utils.http import urlencode
+from django.utils.safestring import SafeString
+from unfold.fields import UnfoldAdminReadonlyField
 from unfold.utils import display_for_field, display_for_label
 
 MAX_ROWS = 10
 EMPTY = "–"
+IDENTIFIER = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 Annotate = Callable[[HttpRequest, QuerySet[Any]], QuerySet[Any]]
 
 
@@ -45,6 +52,15 @@ def may_open(request: HttpRequest, row: Any) -> bool:
         return False
     is_owner = getattr(row, "owner_id", None) == request.user.pk
     return is_owner or request.user.is_superuser or pages.get_queryset(request).filter(pk=row.pk).exists()
+
+
+def write_reference(field: Any, relation: Any, row: Model) -> str:
+    """Return the display of a read-only reference: a link if the user may open the page of its row."""
+    return WRITE_LINK(field, relation, row) if may_open(field.form.request, row) else str(row)
+
+
+WRITE_LINK = UnfoldAdminReadonlyField.get_admin_url
+UnfoldAdminReadonlyField.get_admin_url = write_reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +133,44 @@ def cell(name: str, row: Model, model_admin: ModelAdmin) -> Any:
     if field is not None:
         return display_for_field(value, field, EMPTY)
     return EMPTY if value in (None, "") else value
+
+
+def load_facts(names: Sequence[str], row: Model, model_admin: ModelAdmin) -> list[tuple[str, Any]]:
+    """Return label and value of each field or column of `names` that has one, or says in words that it is empty."""
+    facts = []
+    for name in names:
+        _, attribute, value = lookup_field(name, row, model_admin)
+        empty = getattr(attribute, "empty_value_display", "")
+        value = empty if value in (None, "") else cell(name, row, model_admin)
+        if value not in ("", EMPTY):
+            facts.append((str(label_for_field(name, type(row), model_admin)), value))
+    return facts
+
+
+def show_values(markup: str) -> str:
+    """Return a JSON value, which unfold's markup has, as labelled values; EMPTY and other texts as they are."""
+    try:
+        value, _ = JSONDecoder().raw_decode(unescape(strip_tags(markup)).strip())
+    except JSONDecodeError:
+        return markup
+    return _render_value("", value)
+
+
+def _render_value(name: str, value: Any) -> SafeString:
+    if isinstance(value, dict) and value:
+        items = [(key.replace("_", " "), _render_value(key, each)) for key, each in value.items()]
+        return format_html('<dl class="bb-values">{}</dl>', format_html_join("", "<dt>{}</dt><dd>{}</dd>", items))
+    if isinstance(value, list) and value:
+        return format_html_join(
+            "" if isinstance(value[0], dict) else ", ", "{}", [(_render_value(name, each),) for each in value]
+        )
+    if isinstance(value, bool):
+        return format_html("{}", "yes" if value else "no")
+    if isinstance(value, int | float):
+        return format_html("{}", f"{value:,}" if isinstance(value, int) else f"{value:,.6g}")
+    if IDENTIFIER.fullmatch(str(value)):
+        return format_html("<code>{}</code>", value)
+    return format_html("{}", value or EMPTY)
 
 
 @dataclass(frozen=True, slots=True)

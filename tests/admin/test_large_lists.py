@@ -17,7 +17,7 @@ def read_pages(client: Client, address: str) -> tuple[list[str], str]:
     page = client.get(address).text
     pager = page.partition('aria-label="Pages"')[2].partition("</nav>")[0]
     extent = re.search(r'bb-extent">([^<]*)</p>', page)
-    return re.findall(r">(First|Previous|Next|Page \d+)<", pager), extent[1] if extent else ""
+    return re.findall(r">(First|Previous|Next|Page \d+)<", pager), extent[1].strip() if extent else ""
 
 
 def test_large_list_has_pages_and_about_how_many(admin_client: Client) -> None:

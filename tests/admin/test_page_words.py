@@ -26,6 +26,7 @@ REFUSED = {
     "a machine's time": re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d"),
     "per cent without its blank": re.compile(r"\d%"),
     "a Python value": re.compile(r"^(?:None|True|False|nan|inf|\[\]|{}|<.*>)$"),
+    "bare JSON": re.compile(r'^[\[{]$|^[\[{]["\x27]|^"\w+":?$'),
 }
 
 
