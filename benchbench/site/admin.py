@@ -89,7 +89,7 @@ class SiteAdmin(DeletingAdmin):
 
     @property
     def readonly_preprocess_fields(self) -> dict[str, object]:
-        """Return by field what becomes of unfold's markup of read-only values: bare JSON is no text for people."""
+        """Return by field what becomes of unfold's markup of read-only values; JSON is shown as labelled values."""
         return {field.name: show_values for field in self.opts.fields if isinstance(field, JSONField)}
 
     def get_urls(self) -> list[URLPattern]:
