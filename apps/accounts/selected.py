@@ -1,7 +1,7 @@
 """Lists whose selected rows are tagged, archived or exported at once."""
 
 import tempfile
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, ClassVar
@@ -177,14 +177,6 @@ class ExportingAdmin(ViewedAdmin):
         context = {"form": form, "selected": selected, "buttons": buttons, "media": form.media, "opts": self.opts}
         title = f"{title} {counted(len(rows), str(self.opts.verbose_name))}"
         return self.render_page(request, "admin/selected.html", context | {"title": title})
-
-    def count_unseen(self, request: HttpRequest, rows: Sized) -> list[str]:
-        """Return in a sentence how many of the selected rows an act left out, since the user does not see them."""
-        unseen = len(set(request.POST.getlist("_selected_action"))) - len(rows)
-        if unseen <= 0 or request.POST.get("select_across", "0") != "0":
-            return []
-        noun = counted(unseen, str(self.opts.verbose_name))
-        return [f"{noun} left out: deleted meanwhile, or not yours to see."]
 
 
 class TaggedAdmin(ExportingAdmin):

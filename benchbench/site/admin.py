@@ -142,13 +142,17 @@ class SiteAdmin(DeletingAdmin):
 
     def apply_each(self, request: HttpRequest, rows: Iterable[Any], act: Callable[[Any], str]) -> HttpResponse | None:
         """Call `act` on every row, show its sentence or error, and return to the page with the button."""
+        rows, sentences, refusals = list(rows), [], []
         for row in rows:
             try:
                 message = act(row)
-                self.message_user(request, message, messages.SUCCESS)
+                sentences.append(message)
                 note(staff(request), self.list_concerned(row), message)
             except BenchbenchError as error:
-                self.message_user(request, error.message, messages.ERROR)
+                refusals.append(error.message)
+        self.show_sentences(request, sentences, messages.SUCCESS)
+        self.show_sentences(request, refusals, messages.ERROR)
+        self.show_sentences(request, self.count_unseen(request, rows), messages.WARNING)
         target = find_next_page(request, request.POST.get("next", ""))
         return redirect(target) if target else None
 

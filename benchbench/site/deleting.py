@@ -1,6 +1,6 @@
 """Pages that delete a row: what keeps it, as links; what goes with it, in numbers; then the question."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Any
 
 from django import forms
@@ -19,6 +19,7 @@ from benchbench.site.lists import ListAdmin
 from benchbench.site.panels import ADDITIONS, change_url
 
 BINS: list[Any] = []  # the module `bin` of the room of accounts, which registers it
+MAX_SENTENCES = 5  # on as many rows
 MAX_LINKS = 10  # to the rows of a kind
 
 
@@ -75,7 +76,7 @@ class DeletingAdmin(ListAdmin):
     @admin.action(description="Delete, to the bin", permissions=["delete"])
     def bin_selected(self, request: HttpRequest, queryset: Any) -> None:
         """Delete rows that can be taken back, without a question; what people decided is deleted on its page alone."""
-        deletions = []
+        deletions, refusals = [], []
         for row in queryset:
             try:
                 with transaction.atomic(), BINS[0].keep_deleted(row, request.user) as deletion:
@@ -86,11 +87,29 @@ class DeletingAdmin(ListAdmin):
                     self.delete_row(row)
                 deletions.append(deletion)
             except BenchbenchError as error:
-                self.message_user(request, error.message, messages.ERROR)
+                refusals.append(error.message)
+        self.show_sentences(request, refusals, messages.ERROR)
+        self.show_sentences(request, self.count_unseen(request, queryset), messages.WARNING)
         if deletions:
             message = f"{counted(len(deletions), str(self.opts.verbose_name))} deleted."
             self.message_user(request, message, messages.SUCCESS)
             self._offer_undo(request, deletions)
+
+    def count_unseen(self, request: HttpRequest, rows: Sized) -> list[str]:
+        """Return in a sentence how many of the selected rows an act left out, since the user does not see them."""
+        unseen = len(set(request.POST.getlist("_selected_action"))) - len(rows)
+        if unseen <= 0 or request.POST.get("select_across", "0") != "0":
+            return []
+        noun = counted(unseen, str(self.opts.verbose_name))
+        return [f"{noun} left out: deleted meanwhile, or not yours to see."]
+
+    def show_sentences(self, request: HttpRequest, sentences: Sequence[str], level: int) -> None:
+        """Show a sentence on each of several rows: the first few, and the number of the others."""
+        for sentence in sentences[:MAX_SENTENCES]:
+            self.message_user(request, sentence, level)
+        if (more := len(sentences) - MAX_SENTENCES) > 0:
+            words = "like these" if level == messages.SUCCESS else "were refused: select fewer to see why"
+            self.message_user(request, f"{more:,} more {words}.", level)
 
     def get_deleted_objects(
         self, objs: QuerySet[Model], request: HttpRequest

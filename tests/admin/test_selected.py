@@ -10,6 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts import selected
+from apps.accounts.models import Deletion
 from apps.benchmarks.forms import build_clone_initial
 from apps.datasets.models import Dataset
 from apps.execution.defining.creating import BenchmarkOptions
@@ -88,6 +89,20 @@ def test_rows_of_others_are_left_out(make_staff: MakeStaff, three: list[Benchmar
         assert messages_of(answer)[-1] == "1 benchmark left out: deleted meanwhile, or not yours to see."
     assert tags_of(three[0]) == []
     assert tags_of(three[1]) == ["archived", "nightly"]
+
+
+def test_an_act_on_many_rows_shows_few_sentences(make_staff: MakeStaff, three: list[Benchmark]) -> None:
+    ada, client = make_staff("ada"), Client()
+    client.force_login(ada)
+    Benchmark.objects.filter(name="one").update(owner=User.objects.create_user("grace"))
+    rows = [*three, *(make_benchmark(three[0].mapping, [0.5], name=f"more {number}") for number in range(7))]
+    answer = act(client, "cancel", rows)
+    assert len(messages_of(answer)) == 7
+    assert messages_of(answer)[5] == "4 more were refused: select fewer to see why."
+    unseen, deleted, _ = messages_of(act(client, "bin", rows))
+    assert (unseen, deleted) == (messages_of(answer)[6], "9 benchmarks deleted.")
+    assert unseen == "1 benchmark left out: deleted meanwhile, or not yours to see."
+    assert messages_of(act(client, "restore", list(Deletion.objects.all())))[5:] == ["4 more like these."]
 
 
 def test_viewers_tag_and_archive_nothing(make_staff: MakeStaff, three: list[Benchmark]) -> None:
