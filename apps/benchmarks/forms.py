@@ -99,10 +99,13 @@ class ManifestForm(PageForm):
     )
 
 
-def list_mappings(user: AnyUser) -> QuerySet[Mapping]:
-    """Return the resolved mappings that `user` sees; those onto ids alone only if the site declares search engines."""
+def list_mappings(user: AnyUser, *, asks_engines: bool = False) -> QuerySet[Mapping]:
+    """Return the resolved mappings that `user` sees.
+
+    Those onto ids alone only if the site declares search engines, or a cloned benchmark `asks_engines` that it lacks.
+    """
     mappings = visible(Mapping.objects.all(), user)
-    if not list_engines():
+    if not (asks_engines or list_engines()):
         mappings = mappings.filter(collection__kind=Collection.Kind.DOCUMENTS)
     resolved = mappings.exclude(status=Mapping.Status.PENDING)
     return resolved.select_related("dataset", "collection", "dataset_version").order_by("name")
@@ -241,7 +244,8 @@ class BenchmarkForm(PageForm, MatrixFields):
         priority.choices = [choice for choice in Priority.choices if self.user.is_superuser or choice[0] != "high"]
         field: Any = self.fields["mapping"]
         chosen = [self["mapping"].value()]
-        field.queryset = leave_out_archived(list_mappings(self.user), path="dataset__tags", but=chosen)
+        mappings = list_mappings(self.user, asks_engines=bool(self["engines"].value()))
+        field.queryset = leave_out_archived(mappings, path="dataset__tags", but=chosen)
         indexes: Any = self.fields["indexes"]
         indexes.choices = [(name, name) for name in self._index_names()]
 

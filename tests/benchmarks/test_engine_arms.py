@@ -252,8 +252,15 @@ def test_mapping_of_ids_leads_to_a_benchmark(shop_library, shop, admin_client):
     mapping = ensure_external(shop_library.dataset)
     address = f"/admin/benchmarks/benchmark/add/?mapping={mapping.pk}"
     assert address in admin_client.get(change_url(mapping)).content.decode()
+    benchmark = create_benchmark(mapping, name="b", matrix={"engines": ["shop"]})
+    clone_url = f"/admin/benchmarks/benchmark/add/?from={benchmark.pk}"
+    form = open_form(admin_client, clone_url)
     declare_anew(shop=None)
     assert address not in admin_client.get(change_url(mapping)).content.decode()
+    assert open_form(admin_client, clone_url) == form
+    errors = admin_client.post(clone_url, form).context["form"].errors
+    assert list(errors) == ["engines"]
+    assert errors["engines"][0].startswith("The engine shop is not declared")
 
 
 def test_the_prompt_of_an_engine_is_before_queries(shop_library, shop, tmp_path):
