@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from django import forms
-from django.contrib import messages
 from django.contrib.admin import EmptyFieldListFilter, ModelAdmin, RelatedFieldListFilter
 from django.contrib.admin.utils import flatten_fieldsets
 from django.contrib.admin.views.main import ChangeList
@@ -145,14 +144,11 @@ class SiteAdmin(DeletingAdmin):
         rows, sentences, refusals = list(rows), [], []
         for row in rows:
             try:
-                message = act(row)
-                sentences.append(message)
-                note(staff(request), self.list_concerned(row), message)
+                sentences.append(act(row))
+                note(staff(request), self.list_concerned(row), sentences[-1])
             except BenchbenchError as error:
                 refusals.append(error.message)
-        self.show_sentences(request, sentences, messages.SUCCESS)
-        self.show_sentences(request, refusals, messages.ERROR)
-        self.show_sentences(request, self.count_unseen(request, rows), messages.WARNING)
+        self.show_outcomes(request, rows, sentences, refusals)
         target = find_next_page(request, request.POST.get("next", ""))
         return redirect(target) if target else None
 

@@ -88,8 +88,7 @@ class DeletingAdmin(ListAdmin):
                 deletions.append(deletion)
             except BenchbenchError as error:
                 refusals.append(error.message)
-        self.show_sentences(request, refusals, messages.ERROR)
-        self.show_sentences(request, self.count_unseen(request, queryset), messages.WARNING)
+        self.show_outcomes(request, queryset, [], refusals)
         if deletions:
             message = f"{counted(len(deletions), str(self.opts.verbose_name))} deleted."
             self.message_user(request, message, messages.SUCCESS)
@@ -103,13 +102,20 @@ class DeletingAdmin(ListAdmin):
         noun = counted(unseen, str(self.opts.verbose_name))
         return [f"{noun} left out: deleted meanwhile, or not yours to see."]
 
-    def show_sentences(self, request: HttpRequest, sentences: Sequence[str], level: int) -> None:
-        """Show a sentence on each of several rows: the first few, and the number of the others."""
-        for sentence in sentences[:MAX_SENTENCES]:
-            self.message_user(request, sentence, level)
-        if (more := len(sentences) - MAX_SENTENCES) > 0:
-            words = "like these" if level == messages.SUCCESS else "were refused: select fewer to see why"
-            self.message_user(request, f"{more:,} more {words}.", level)
+    def show_outcomes(
+        self, request: HttpRequest, rows: Sized, sentences: Sequence[str], refusals: Sequence[str]
+    ) -> None:
+        """Show a sentence on each of several rows: the first few of a kind, and the number of the others."""
+        levels = (
+            (messages.SUCCESS, sentences, "like these"),
+            (messages.ERROR, refusals, "were refused: select fewer to see why"),
+        )
+        for level, each, words in levels:
+            more = [f"{len(each) - MAX_SENTENCES:,} more {words}."] if len(each) > MAX_SENTENCES else []
+            for sentence in [*each[:MAX_SENTENCES], *more]:
+                self.message_user(request, sentence, level)
+        for sentence in self.count_unseen(request, rows):
+            self.message_user(request, sentence, messages.WARNING)
 
     def get_deleted_objects(
         self, objs: QuerySet[Model], request: HttpRequest
