@@ -58,7 +58,9 @@ class MappingAdmin(FactsFirstAdmin):
         return mapping
 
     def render_change_form(self, request: HttpRequest, context: dict[str, object], *args: Any, **kwargs: Any) -> Any:
-        return super().render_change_form(request, context | {"writers": WRITERS}, *args, **kwargs)
+        mapping = kwargs.get("obj")
+        writers = WRITERS if mapping and views.may_download(mapping, request.user) else {}
+        return super().render_change_form(request, context | {"writers": writers}, *args, **kwargs)
 
     def delete_row(self, obj: Mapping) -> None:
         delete_mapping(obj)

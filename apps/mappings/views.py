@@ -21,7 +21,7 @@ from apps.mappings.exporting import export_dataset
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.repairing import drop, find_candidates, repoint
 from apps.mappings.resolving import Resolved, resolve
-from benchbench.access import may_change, may_view, staff, visible
+from benchbench.access import AnyUser, may_change, may_view, staff, visible
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import PageForm, show_form
@@ -83,6 +83,11 @@ def describe_outcome(resolved: Resolved) -> str:
     return f"{summary} The mapping's page lists the others; they count as not found."
 
 
+def may_download(mapping: Mapping, user: AnyUser) -> bool:
+    """Return whether a user may have the files of a mapping, which reveal its documents and its whole dataset."""
+    return may_view(mapping.collection, user) and may_view(mapping.dataset, user)
+
+
 def download_mapped(
     request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID, format: str
 ) -> HttpResponseBase:
@@ -93,7 +98,7 @@ def download_mapped(
     mapping: Mapping = model_admin.load_viewed(request, object_id)
     if mapping.dataset_version is None or format not in WRITERS:
         raise Http404
-    if not may_view(mapping.collection, request.user):  # the files would reveal its documents
+    if not may_download(mapping, request.user):
         raise PermissionDenied
     version = mapping.dataset_version
     return download(request, lambda: export_dataset(version, format, mapping=mapping), back=change_url(mapping))

@@ -11,6 +11,7 @@ from django.urls import reverse
 from apps.collections.models import Collection
 from apps.datasets.formats.registry import WRITERS
 from apps.datasets.importing import import_dataset
+from apps.datasets.models import Dataset
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
@@ -66,5 +67,10 @@ def test_mapping_page_exports_the_dataset_by_its_documents(admin_client: Client,
     stranger.force_login(make_staff("bob", may=("view",)))
     assert stranger.get(url).status_code == 404
     Mapping.objects.update(owner=None)
-    Collection.objects.update(owner=make_staff("eve"))
-    assert stranger.get(url).status_code == 403, "its documents are somebody else's"
+    eve = make_staff("eve")
+    for model in (Collection, Dataset):  # somebody else's documents, or judged queries
+        assert url in stranger.get(change_url(mapping)).text
+        model.objects.update(owner=eve)
+        assert url not in stranger.get(change_url(mapping)).text
+        assert stranger.get(url).status_code == 403
+        model.objects.update(owner=None)
