@@ -68,7 +68,7 @@ def test_mapping_page_exports_the_dataset_by_its_documents(admin_client: Client,
     assert stranger.get(url).status_code == 404
     Mapping.objects.update(owner=None)
     eve = make_staff("eve")
-    for model in (Collection, Dataset):  # somebody else's documents, or judged queries
+    for model in (Collection, Dataset):  # documents, or judged queries, of another owner
         assert url in stranger.get(change_url(mapping)).text
         model.objects.update(owner=eve)
         assert url not in stranger.get(change_url(mapping)).text
