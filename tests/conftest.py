@@ -109,9 +109,22 @@ def freeze_imports(phase: str, searched: dict[str, int]) -> None:
 gc.callbacks.append(freeze_imports)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest: at the end one process would do it while the others had nothing left."""
-    items.sort(key=lambda item: item.path.parent.name not in ("browser", "client"))
+    """Begin with what takes longest: at the end one process would do it while the others had nothing left.
+
+    pytest-xdist divides the tests into as many equal runs as there are processes: each begins with some long ones.
+    """
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    longest = [item for item in items if item.get_closest_marker("long")]
+    others = [item for item in items if not item.get_closest_marker("long")]
+    others.sort(key=lambda item: item.path.parent.name not in ("browser", "client"))
+    ordered: list[pytest.Item] = []
+    for number in range(count):
+        first, size = longest[number::count], len(items) * (number + 1) // count - len(ordered)
+        ordered += first + others[: size - len(first)]
+        del others[: size - len(first)]
+    items[:] = ordered + others
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from tests.checkout import CHECKOUT
 from tests.ports import find_free_port
 from tests.waiting import HANG_SECONDS, until
 
-pytestmark = pytest.mark.thorough
+pytestmark = [pytest.mark.thorough, pytest.mark.long]
 # A database of the first migrations of each room, with a user and a collection.
 AGE = """
 from benchbench import embedded; embedded.ensure()

@@ -86,12 +86,14 @@ def succeed(commands, site, **options):
 
 
 @pytest.mark.parametrize("terminal", ["ascii", pytest.param("latin-1", marks=pytest.mark.thorough)])
+@pytest.mark.long
 def test_a_gate_passes_on_any_terminal(site, terminal):
     printed = succeed(BENCHMARKING, site, terminal=terminal)
     assert {"ascii": b"q\\xe9\\u2013\\u20ac", "latin-1": b"q\xe9\\u2013\\u20ac"}[terminal] in printed
 
 
 @pytest.mark.thorough
+@pytest.mark.long
 def test_reports_succeed_on_any_terminal_or_none(site):
     succeed(BENCHMARKING, site, terminal="ascii")
     succeed(REPORTING, site, terminal="ascii")

@@ -178,6 +178,7 @@ def viewer(transactional_db: None) -> User:
     return user
 
 
+@pytest.mark.long
 def test_nothing_that_a_page_offers_is_refused(client: Client, viewer: User) -> None:
     client.force_login(viewer)
     answers = {path: client.get(path) for path in paths(User.objects.get(username="ada")).values()}

@@ -173,6 +173,7 @@ def lists(title: str, rows: dict[str, str]) -> str:
     return "\n".join(pieces)
 
 
+@pytest.mark.long
 def test_permissions_match_the_documented_table(owner: User) -> None:
     Group.objects.all().delete()  # the first is asked for: let it be a role, which anyone who may see groups sees
     make_roles(apps)

@@ -84,6 +84,7 @@ def test_invalid_list_filter_is_explained(client: Client) -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.long
 def test_no_lookup_of_any_column_makes_a_list_fail(client: Client, pages: dict[str, str]) -> None:
     """The first column of each kind gets every lookup, the others one that each of Django's checks refuses."""
     failed, kinds = [], set[type]()
@@ -101,6 +102,7 @@ def test_no_lookup_of_any_column_makes_a_list_fail(client: Client, pages: dict[s
 
 
 @pytest.mark.thorough
+@pytest.mark.long
 def test_no_value_of_a_known_parameter_crashes_a_page(client: Client, pages: dict[str, str]) -> None:
     """The first page on which a line of code reads a parameter gets every value, the others LONG."""
     failed, tried = [], set[Reading]()

@@ -129,6 +129,7 @@ print(sum(len(query.judgments) for query in record.queries), most() - before)
 """
 
 
+@pytest.mark.long
 def test_the_most_lines_take_less_than_400_bytes_each(tmp_path: Path, settings: Any) -> None:
     """As settings.py says; ids as short as they can be are the worst."""
     rows = settings.BENCHMARK_DATASET_MAX_ROWS - 1

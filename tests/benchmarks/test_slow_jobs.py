@@ -73,6 +73,7 @@ def test_slow_receiver_does_not_slow_a_benchmark(receiver, declare, start_worker
     assert neighbour < max(3 * alone, alone + SLOW_SECONDS / 2)
 
 
+@pytest.mark.long
 def test_many_due_schedules_do_not_starve_batches(start_worker):
     library = make_library()
     template, urgent = (

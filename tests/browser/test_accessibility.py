@@ -44,6 +44,7 @@ KINDS = {"lists": ("changelist", "history", "delete"), "forms": ("add", "change"
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.long
 def test_no_page_has_a_grave_fault(page, kind):
     hits = {name: path for name, path in outside(make_paths).items() if kind_of(name) == kind}
     assert len(hits) > 20

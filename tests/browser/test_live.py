@@ -68,6 +68,7 @@ def test_a_socket_that_hangs_is_tried_again(page, relay, operation, sockets):
     assert relay.asked >= 2
 
 
+@pytest.mark.long
 def test_a_socket_that_falls_silent_is_left(page, relay, operation):
     open_page(page, relay, operation)
     state = page.locator(".bb-live-state")

@@ -114,6 +114,7 @@ def bring_what_is_asked(page: Page, folder: Path) -> None:
     page.wait_for_selector(f"text={2 * QUERIES} of {2 * QUERIES} judgments have a document")
 
 
+@pytest.mark.long
 def test_from_files_to_a_verdict(page, manage, tmp_path):
     manage("manage.py", "worker")
     bring_what_is_searched(page, tmp_path)

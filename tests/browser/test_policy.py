@@ -72,6 +72,7 @@ def visited(page: Page) -> Page:
     return created
 
 
+@pytest.mark.long
 def test_no_text_acts_and_every_page_keeps_the_policy(visited: Page) -> None:
     result = outside(make_paths)
     assert len(result) > 90

@@ -89,6 +89,7 @@ def test_upload_to_full_disk_fails_and_the_next_succeeds(crew, way, manage, proc
     assert Dataset.objects.count() == 1
 
 
+@pytest.mark.long
 def test_full_data_folder_is_reported_and_next_upload_succeeds(crew, tmp_path):
     """The part of it that is the embedded database, which has no room for the rows."""
     disk = ("-m", "tests.faults.small_disk", str(FOR_ROOT), str(256 * MIB))

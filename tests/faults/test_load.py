@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 import httpx
+import pytest
 from django.contrib.auth.models import Permission, User
 from websockets.asyncio.client import connect
 
@@ -120,6 +121,7 @@ def left_when_the_first_ended(operations: list[Operation]) -> list[float]:
     return sorted(shares)
 
 
+@pytest.mark.long
 def test_concurrent_users_are_neither_refused_nor_delayed(crew, serve, proxy, processes):
     mapping = make_library(queries=QUERIES, documents=30)
     created = [create_benchmark(mapping, name=f"load of {name}", matrix=MATRIX) for name in OWNERS]

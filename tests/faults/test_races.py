@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from django.core.management import call_command
 from django.db.models import Sum
 from hypothesis import HealthCheck, Phase, settings
@@ -143,6 +144,7 @@ def _active() -> bool:
     return Operation.objects.filter(status__in=("pending", "running")).exists()
 
 
+@pytest.mark.long
 def test_concurrent_user_actions_end_consistently(crew):
     seen: Counter[str] = Counter()
     benchmark = run_benchmark(make_library(queries=6, documents=30), name="undisturbed", matrix=MATRIX)

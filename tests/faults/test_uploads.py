@@ -30,6 +30,7 @@ def peak_mb(pid: int) -> float:
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1024
 
 
+@pytest.mark.long
 def test_the_greatest_dataset_takes_bounded_memory(crew, upload, processes):
     judged = [{"doc_ref": {"uri": f"file:///{'x' * 38}{number:06}"}, "relevance_grade": 1} for number in range(100)]
     queries = [{"query_key": f"{key:06}", "query_text": "red?", "relevant_docs": judged} for key in range(1000)]

@@ -132,6 +132,7 @@ class TestClusters:
         }
         assert len(answers) == 1
 
+    @pytest.mark.long
     @pytest.mark.thorough  # numba compiles it: half a minute, and 15 s where it has done so before
     def test_umap_keeps_topics_apart_and_is_seeded(self):
         pytest.importorskip("umap")

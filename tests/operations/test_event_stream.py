@@ -40,6 +40,7 @@ def ada(transactional_db: None) -> User:
     return make_watcher("ada")
 
 
+@pytest.mark.long
 def test_every_event_is_as_documented(ada, site, manage, settings, server):
     server.answer = lambda prompt: 400 if "to be failed" in prompt else "1"
     library = make_library(documents=30, queries=12)
