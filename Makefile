@@ -4,8 +4,9 @@
 #   PYTHON=python3.12       the interpreter to build the virtual environment with, 3.11 or later
 #   TORCH_INDEX=<url>       an index with the CPU build of torch; on Linux the default index has the CUDA build
 #   PYTEST_ARGS, DEMO_ARGS  extra arguments of pytest and of the demo
-#   TEST_PROCESSES=3        number of test processes, each with its own services; default: the number of cores plus one;
-#                           0 runs all tests in one process; `make faults`, whose tests mostly wait, starts twice as many
+#   TEST_PROCESSES=4        number of test processes, each with its own services; default: the number of cores plus two,
+#                           at most 4; 0 runs all tests in one process; `make faults`, whose tests mostly wait, starts
+#                           half as many more
 #   FUZZ_EXAMPLES=200000    number of damaged files per reader, and of WebSocket frames, in `make fuzz`
 #   FUZZ_REQUESTS=300       number of random requests per API operation in `make fuzz`
 #   ADDRESS=127.0.0.1:8000  address of the site in `make run`
@@ -14,7 +15,7 @@
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name))))
 ADDRESS ?= 127.0.0.1:8000
 WORKERS ?= 1
-TEST_PROCESSES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+TEST_PROCESSES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 FUZZ_EXAMPLES ?= 200000
 FUZZ_REQUESTS ?= 300
 BIN := .venv/bin
@@ -27,7 +28,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --maxprocesse
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test thorough faults fuzz install run worker lint audit openapi screenshots perf perf-check gpu dist clean
+.PHONY: help demo test thorough faults fuzz install run worker lint style types audit openapi screenshots perf perf-check gpu dist clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -42,7 +43,7 @@ thorough: $(INSTALLED_DEV) ## run the slow tests: browser, every page, address, 
 	$(PYTEST) -m thorough $(PYTEST_ARGS)
 
 faults: $(INSTALLED_DEV) ## break workers, Redis, PostgreSQL, disks and models in every stage, and write the table of results
-	BENCHBENCH_WRITE_FAULTS=1 $(PYTEST) --numprocesses $$((2 * $(TEST_PROCESSES))) --maxprocesses 8 -m faults tests/faults $(PYTEST_ARGS)
+	BENCHBENCH_WRITE_FAULTS=1 $(PYTEST) --numprocesses $$((3 * $(TEST_PROCESSES) / 2)) --maxprocesses 8 -m faults tests/faults $(PYTEST_ARGS)
 
 fuzz: $(INSTALLED_DEV) ## test readers, imports, round trips, API and sockets with random and damaged input
 	BENCHBENCH_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) BENCHBENCH_FUZZ_REQUESTS=$(FUZZ_REQUESTS) \
@@ -56,14 +57,18 @@ run: $(INSTALLED) ## serve the site at ADDRESS with WORKERS workers; updates the
 worker: $(INSTALLED) ## run a worker for the queues, next to `make run`; start as many as you like
 	$(MANAGE) worker
 
-lint: $(INSTALLED_DEV) ## check style, types, imports and language
+lint: types style ## check style, types, imports and language; with --jobs 2, types at the same time
+
+types: $(INSTALLED_DEV)
+	$(BIN)/mypy
+
+style: $(INSTALLED_DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/djangofmt --quiet --check templates
 	$(BIN)/djangofmt check --quiet templates
 	$(BIN)/oxlint static/benchbench
 	$(BIN)/oxfmt --check static/benchbench/*.js
-	$(BIN)/mypy
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker-compose.yml
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions action.yml
