@@ -117,14 +117,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     longest = [item for item in items if item.get_closest_marker("long")]
-    others = [item for item in items if not item.get_closest_marker("long")]
-    others.sort(key=lambda item: item.path.parent.name not in ("browser", "client"))
+    shorter = [item for item in items if not item.get_closest_marker("long")]
+    shorter.sort(key=lambda item: item.path.parent.name not in ("browser", "client"))
     ordered: list[pytest.Item] = []
     for number in range(count):
         first, size = longest[number::count], len(items) * (number + 1) // count - len(ordered)
-        ordered += first + others[: size - len(first)]
-        del others[: size - len(first)]
-    items[:] = ordered + others
+        ordered += first + shorter[: size - len(first)]
+        del shorter[: size - len(first)]
+    items[:] = ordered + shorter
 
 
 @pytest.fixture(scope="session")
