@@ -17,9 +17,11 @@ from apps.engines.models import EngineAnswer
 from apps.engines.storing import Question
 from apps.operations import queueing
 from apps.operations.management.commands.worker import Command
+from apps.records.models import Benchmark
 from benchbench.ir.planning.engine import EngineSetting
 from tests.engines.questions import shop
 from tests.engines.servers import hits_of, search_server
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
 pytestmark = pytest.mark.django_db
 WAITS = {"waits": "1"}  # of a request that the page repeats
@@ -97,6 +99,23 @@ class TestPage:
         assert "never" not in page
         for text in ("s3cret", "SHOP_KEY", "hook/1"):
             assert text not in page
+
+    def test_it_lists_engines_that_benchmarks_alone_name(self, declare):
+        boss = User.objects.create_superuser("boss")
+        dataset = make_dataset({"q1": [({"document_id": "d1"}, 1)]}, name="Fruit")
+        mapping = make_mapping(dataset, make_collection("Shelf", [{"title": "On pears"}]))
+        for owner, engines in ((boss, ["shop", "lost(boost=2)"]), (User.objects.create_user("eve"), ["hidden"])):
+            benchmark = make_benchmark(mapping, [0.5], name=f"of {owner}", owner=owner)
+            Benchmark.objects.filter(pk=benchmark.pk).update(matrix={"engines": engines})
+        declare({"shop": shop("http://127.0.0.1:9/")})
+        page = self.look(boss).content.decode().partition("Not declared")[2]
+        assert "of boss" in page
+        assert "<summary>Declare it</summary>" in page
+        assert "engines:\n  lost:\n" in page
+        assert "  shop:" not in page
+        viewer = User.objects.create_user("vera", is_staff=True)
+        viewer.user_permissions.set(Permission.objects.filter(codename__in=["view_operation", "view_benchmark"]))
+        assert "Not declared" not in self.look(viewer).content.decode()
 
     def test_it_shows_the_error_of_a_faulty_file(self, declare):
         declare({"shop": {"colour": 1}})

@@ -237,6 +237,15 @@ def test_resolving_the_mapping_again_starts_another_truth(mapping, root):
     assert [point.truth for point in points] == ["v1, resolved as a1b2c3", "v1, resolved as 0f0f0f"]
 
 
+def test_single_value_is_no_chart(admin_client, mapping, root):
+    finished(mapping, "one", 0.5, days_ago=1)
+    page = page_text(admin_client.get(page_of(mapping)))
+    assert "One value so far: a chart follows with the second benchmark." in page
+    assert 'data-chart="figure"' not in admin_client.get(page_of(mapping)).text
+    finished(mapping, "two", 0.6, days_ago=0)
+    assert 'data-chart="figure"' in admin_client.get(page_of(mapping)).text
+
+
 def test_history_ignores_measures_that_decrease_with_quality(mapping, root):
     benchmark = finished(mapping, "one", 0.5, days_ago=1)
     benchmark.measures = [*benchmark.measures, "FirstRelevant@10"]

@@ -17,6 +17,7 @@ from apps.benchmarks.admin import columns
 from apps.benchmarks.views import benchmarks as views
 from apps.benchmarks.views import evaluation_steps, evaluations
 from apps.benchmarks.views import runs as run_views
+from apps.benchmarks.views.engines import engines_page
 from apps.datasets.models import DatasetVersion
 from apps.execution.launching import cancel, delete_benchmark, launch, retry
 from apps.mappings.models import Mapping
@@ -233,3 +234,4 @@ def show_benchmarks(request: HttpRequest, mapping: Mapping) -> list[Panel]:
 
 
 add_to(Mapping, panels=show_benchmarks)
+add_to(Operation, pages=(Page("engines/", engines_page, "engines"),))

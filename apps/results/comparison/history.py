@@ -23,6 +23,7 @@ from apps.verdicts.ranked_runs import name_primary, select_measures
 from benchbench import decimals
 from benchbench.access import AnyUser, viewable
 
+LEAST_DRAWN = 2  # points; of a single one, the table says as much
 LEAST_MARGIN = timedelta(hours=12)
 SYMBOLS = {"": "circle", "passed": "triangle-up", "failed": "x", "undecided": "diamond"}  # by the outcome of the gate
 MARK = "#94a3b8"
@@ -201,8 +202,8 @@ def _name_truths(evaluations: Sequence[Evaluation]) -> dict[tuple[Any, ...], str
 
 
 def plot_history(timeline: History) -> dict[str, Any] | None:
-    """Return the figure: linked points for benchmarks, colours for truths, lines for baselines; None without points."""
-    if not timeline.points:
+    """Return the figure: linked points for benchmarks, colours for truths, lines for baselines; None for one point."""
+    if len(timeline.points) < LEAST_DRAWN:
         return None
     truths = list(dict.fromkeys(point.truth for point in timeline.points))
     colours = {truth: COLOURS[index % len(COLOURS)] for index, truth in enumerate(truths)}
