@@ -78,7 +78,10 @@ SPECTACULAR_SETTINGS: dict[str, object] = {
     # From the wheel of drf-spectacular-sidecar, not from another site.
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False, "validatorUrl": None},
+    "SWAGGER_UI_SETTINGS": {
+        **{"deepLinking": True, "persistAuthorization": False, "validatorUrl": None},
+        **{"docExpansion": "none", "defaultModelsExpandDepth": 0},  # else it is 13,000 pixels high
+    },
 }
 
 

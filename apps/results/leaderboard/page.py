@@ -89,7 +89,6 @@ def build_context(benchmark: Benchmark, k: int, *, at: VersionView, within: str 
         "counts": {status: sum(row.run.status == status for row in board.rows) for status in Run.Status.values},
         "figure": plot_quality(board) if benchmark.status == Status.COMPLETED else None,
         "parallel": plot_parallel(board) if benchmark.status == Status.COMPLETED else None,
-        "has_judged": any(name_judged(name) in row.values for name in names for row in board.rows),
         "uneven": uneven,
         "few_judged": few_judged,
         **_describe_indexes(board, benchmark),
