@@ -1,13 +1,12 @@
 """Base classes of admin pages: visible rows, read-only facts, buttons that post."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 from uuid import UUID
 
 from django import forms
-from django.contrib.admin import EmptyFieldListFilter, ModelAdmin, RelatedFieldListFilter
+from django.contrib.admin import ModelAdmin, RelatedFieldListFilter
 from django.contrib.admin.utils import flatten_fieldsets
-from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import ForeignKey, JSONField, Model, Q, QuerySet, TextField
@@ -282,18 +281,3 @@ class VisibleFilter(RelatedFieldListFilter):
 
     def has_output(self) -> bool:
         return super().has_output() or bool(self.lookup_val)  # a filter without output would not filter
-
-
-def filter_empty(title: str, empty: str, filled: str) -> type[EmptyFieldListFilter]:
-    """Return a filter by whether a field is empty, in words of its own."""
-
-    class NamedFilter(EmptyFieldListFilter):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            self.title = title
-
-        def choices(self, changelist: ChangeList) -> Iterator[Any]:
-            for choice, words in zip(super().choices(changelist), ("All", empty, filled), strict=True):
-                yield {**choice, "display": words}
-
-    return NamedFilter

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from django.contrib.admin import EmptyFieldListFilter
 from django.contrib.admin.utils import label_for_field, lookup_field
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
@@ -239,3 +240,18 @@ def _list_chips(listing: ChangeList) -> Iterator[tuple[str, list[tuple[str, str,
         ]
         if len(choices) > 1 and chips:
             yield str(spec.title), chips
+
+
+def filter_empty(title: str, empty: str, filled: str) -> type[EmptyFieldListFilter]:
+    """Return a filter by whether a field is empty, in words of its own."""
+
+    class NamedFilter(EmptyFieldListFilter):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self.title = title
+
+        def choices(self, changelist: ChangeList) -> Iterator[Any]:
+            for choice, words in zip(super().choices(changelist), ("All", empty, filled), strict=True):
+                yield {**choice, "display": words}
+
+    return NamedFilter
