@@ -64,6 +64,12 @@ class TestCommand:
             call_command("try_engine", "shop", "boots", stdout=out)
         assert 'The path that failed: document.id\nIt looked at:\n{\n  "id": "boots-1",' in out.getvalue()
 
+    def test_documents_that_an_engine_repeats_are_counted(self, declare):
+        hits = [{"id": "a", "score": 1, "title": "A"}] * 3
+        with search_server(lambda query: (200, {"found": 3, "hits": hits})) as server:
+            declare({"shop": shop(server.url)})
+            assert "\n2 hits of a document listed before: a benchmark counts its first alone.\n" in run("shop", "boots")
+
     def test_wrong_words_are_sentences(self, server):
         with pytest.raises(CommandError, match="choose one of shop"):
             run("store", "boots")

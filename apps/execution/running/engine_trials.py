@@ -8,6 +8,7 @@ from apps.engines.records import Engine
 from apps.engines.sending import Trial, try_engine
 from apps.engines.storing import Question, Search
 from apps.execution.running.engines import embed_for
+from benchbench.decimals import counted
 from benchbench.texts.storable import clean_text
 
 LONGEST_PART = 2000  # characters of the part of an answer on which a path failed
@@ -55,6 +56,8 @@ def render_trial(trial: Trial, engine: Engine, depth: int, *, raw: bool = False)
             f"A benchmark refuses fewer than {fewest:,}: use {{offset}} or {{page}} in the declaration, lower "
             "page_size to what the engine returns, or leave out answer.total."
         )
+    if repeated := len(trial.hits) - len({hit.id for hit in trial.hits}):
+        lines.append(f"{counted(repeated, 'hit')} of a document listed before: a benchmark counts its first alone.")
     for rank, hit in enumerate(trial.hits, start=1):
         score = "" if hit.score is None else f"  {hit.score:g}"
         lines.append(f"{rank:>4}  {hit.id}{score}  {hit.title}")
