@@ -67,6 +67,8 @@ VERBS += ("shorten", "render_markdown", "canonicalize")
 # Files by name: the reader, a valid text, and further files that it needs.
 DOCUMENTS = {
     "corpus.jsonl": '{"_id": "d1", "title": "Pear", "text": "A pear.", "uri": "u", "metadata": {"a": 1}}\n',
+    "a.csv": "id,name,body,price\nd1,Pear,A pear.,2\n",
+    "a.ndjson": '{"index": {"_id": "d1"}}\n{"name": "Pear", "body": "A pear.", "tags": ["a"], "price": 2}\n',
     "a.md": "# One\n\ntext\n\n## Two ##\n```\ncode\n```\n",
     "a.html": "<title>A</title><h1 id='x'>One &amp; two</h1><p class=\"c\">text<!-- no --><h2>Two</h2>",
     "a.txt": "A pear.",

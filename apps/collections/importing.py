@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any
 from uuid import UUID, uuid4
@@ -39,7 +39,10 @@ class CollectionImportError(BenchbenchError):
 
 @dataclass
 class ImportReport:
-    """Report of an import. `duplicates` counts equal repetitions of documents, `empty` documents without a text."""
+    """Report of an import. `duplicates` counts equal repetitions of documents, `empty` documents without a text.
+
+    `notes` says what was read of a table.
+    """
 
     created: int = 0
     updated: int = 0
@@ -47,9 +50,11 @@ class ImportReport:
     removed: int = 0
     duplicates: int = 0
     empty: int = 0
+    notes: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        return ", ".join(f"{count:,} {name}" for name, count in asdict(self).items() if count or name != "empty")
+        counts = {name: count for name, count in vars(self).items() if name != "notes"}
+        return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count or name != "empty")
 
 
 def create_collection(
@@ -99,6 +104,7 @@ def import_collection(
     elif language:
         set_language(collection, language)
     report = import_documents(collection, source.documents, remove_missing=remove_missing, on_progress=on_progress)
+    report.notes = source.notes
     return collection, report
 
 

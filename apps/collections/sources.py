@@ -1,15 +1,18 @@
-"""Sources of documents: a folder of files or of sectioned documents, a BEIR corpus, a public collection."""
+"""Sources of documents: a folder of files or of sectioned documents, a BEIR corpus, a table, a public collection."""
 
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from apps.collections.folders import FolderScan, read_files, scan
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord, SectionRecord
+from apps.collections.tables import ENDINGS, is_beir, read_table_of_documents
 from benchbench.catalogue import load, read, require
 from benchbench.errors import BenchbenchError
+from benchbench.files.encodings import in_utf8
 from benchbench.files.sectioned import find_documents, find_text_and_spans, read_document
 from benchbench.files.sniffing import SwappedError, describe_judged, sniff
 from benchbench.reading.objects import Identifier, StrictRecord, read_as
@@ -62,11 +65,15 @@ class SourceError(BenchbenchError):
 
 @dataclass(frozen=True)
 class Source:
-    """Documents ready to be read once. `total` is their number where it is known, `skipped` has the files left out."""
+    """Documents ready to be read once. `total` is their number where it is known, `skipped` has the files left out.
+
+    `notes` says what was read of a table, once it was read.
+    """
 
     documents: Iterator[DocumentRecord]
     total: int | None = None
     skipped: Sequence[str] = ()
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -107,7 +114,7 @@ def open_directory(directory: Path, *, ignored_file: Path | None = None) -> Dire
 
 
 def open_source(path: Path, *, uri_prefix: str | None = None, references: Container[str] = ()) -> Source:
-    """Return the documents at `path`: a corpus file, or a folder that holds one, sectioned documents, or texts.
+    """Return the documents at `path`: a corpus or table, or a folder that holds one, sectioned documents, or texts.
 
     With a URI prefix a folder is read as a folder of texts, even if it also has JSON files. Paths in a folder of texts
     begin with its name where more of them are then among the `references` of judgments. Raises SwappedError for a file,
@@ -124,7 +131,10 @@ def open_source(path: Path, *, uri_prefix: str | None = None, references: Contai
         return Source(read_files(folder_scan, uri_prefix=uri_prefix), len(folder_scan.files), folder_scan.skipped)
     if uri_prefix:
         raise SourceError(f"A URI prefix is for folders of files; the lines of {corpus.name} state a uri each.")
-    return Source(read_corpus(corpus))
+    if corpus.name.lower().removesuffix(".gz").endswith(".jsonl") and is_beir(corpus):
+        return Source(read_corpus(corpus))
+    notes: list[str] = []
+    return Source(read_table_of_documents(corpus, notes), notes=notes)
 
 
 def _scan_documents(path: Path, references: Container[str]) -> FolderScan:
@@ -141,8 +151,12 @@ def _scan_documents(path: Path, references: Container[str]) -> FolderScan:
 
 def refuse_judged(path: Path) -> None:
     """Raise SwappedError for a file of queries or judgments."""
-    if content := describe_judged(path):
-        raise SwappedError(f"{path.name} holds {content}, not documents: import those as a dataset.")
+    with in_utf8(path) as (copy, _):
+        content = describe_judged(copy)
+    if content:
+        problem = f"{path.name} holds {content}, not documents: import those as a dataset."
+        remedy = " If they are documents, name the columns in the first line: id and text."
+        raise SwappedError(problem + remedy * (content == "queries"))
 
 
 DOCUMENT_FIELDS = ("doc_id", "title", "text", "url")
@@ -175,18 +189,31 @@ def _build_document(row: Any) -> DocumentRecord:
 
 
 def find_corpus(path: Path) -> Path | None:
-    """Return the BEIR corpus that `path` is or holds, or None where `path` is another folder."""
-    if path.is_file():
-        refuse_judged(path)
-        if path.name in QUERY_NAMES:
-            raise SwappedError(
-                f"{path.name} is the name of a file of queries, not of documents: import those as a dataset. "
-                "If it does hold documents, give it another name."
-            )
-        if path.name.lower().endswith((".jsonl", ".jsonl.gz")):
-            return path
-        raise SourceError(f"{path} is neither a folder nor a corpus: a corpus ends in .jsonl or .jsonl.gz.")
-    return next((path / name for name in CORPUS_NAMES if (path / name).is_file()), None)
+    """Return the BEIR corpus or table that `path` is or holds, or None where `path` is another folder."""
+    if not path.is_file():
+        corpus = next((path / name for name in CORPUS_NAMES if (path / name).is_file()), None)
+        table = _find_only_table(path)
+        return corpus or (table and find_corpus(table))
+    refuse_judged(path)
+    if path.name in QUERY_NAMES:
+        raise SwappedError(
+            f"{path.name} is the name of a file of queries, not of documents: import those as a dataset. "
+            "If it does hold documents, give it another name."
+        )
+    if _is_table(path):
+        return path
+    raise SourceError(f"{path} is neither a folder nor a corpus: a corpus ends in {', '.join(ENDINGS)}, or these .gz.")
+
+
+def _find_only_table(folder: Path) -> Path | None:
+    """Return the only file of a folder if that is a table."""
+    first, *further = [*islice((file for file in folder.rglob("*") if file.is_file()), 2)] or [folder]
+    is_sectioned = first.suffix == ".json" and sniff(first) == "sectioned-document"
+    return first if not further and _is_table(first) and not is_sectioned else None
+
+
+def _is_table(path: Path) -> bool:
+    return path.name.lower().removesuffix(".gz").endswith(ENDINGS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from django.template.defaultfilters import filesizeformat
 from django.utils.html import format_html
 
 from apps.collections.models import Collection
-from apps.collections.uploading import describe_unread
+from apps.collections.uploading import ACCEPTED, describe_unread
 from apps.collections.uploading import upload_collection as import_upload
 from benchbench.access import staff
 from benchbench.decimals import counted
@@ -34,15 +34,15 @@ class CollectionForm(PageForm):
     )
     file = SizedFileField(
         label="Corpus",
-        accept=".jsonl,.gz,.zip",
+        accept=ACCEPTED,
         limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
         remedy="Import larger files with manage.py import_collection.",
         help_text=format_html(
-            "A file ending in <code>{}</code> or <code>{}</code>, one document a line, as BEIR writes them: "
-            "<code>{}</code>; <code>{}</code> and <code>{}</code> may follow. "
-            "Judgments will find a document by its <code>{}</code>, its uri or the hash of its content. "
+            "A table with a row for each document: CSV, JSON Lines such as BEIR’s <code>{}</code>, or a list in JSON. "
+            "It needs columns of ids and texts, under usual names in some languages; titles and URLs may follow, and "
+            "others become metadata. Judgments will find a document by its id, its URL or the hash of its content. "
             "Or a <code>{}</code> of Markdown, HTML and text files, or of sectioned documents.",
-            *(".jsonl", ".jsonl.gz", '{"_id": "d1", "title": "…", "text": "…"}', "uri", "metadata", "_id", ".zip"),
+            *('{"_id": "d1", "title": "…", "text": "…"}', ".zip"),
         ),
     )
 
@@ -67,8 +67,8 @@ def upload_collection(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
             f"Imported {report.created:,} documents. Language: {collection.language_words}. "
             "Next: build an index, so that it can be searched.",
         )
-        if unread := describe_unread(values["file"]):
-            messages.warning(request, unread)
+        for note in filter(None, (*report.notes, describe_unread(values["file"]))):
+            messages.warning(request, note)
         if report.empty:
             messages.warning(request, f"{counted(report.empty, 'document')} without a text: only a title is searched.")
         return redirect(change_url(collection))

@@ -4,6 +4,7 @@ import codecs
 import json
 import re
 from collections.abc import Collection
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -78,7 +79,7 @@ BY_QUERY = re.compile(rf'\{{\s*{TEXT}\s*:\s*(?:\[\s*"|\{{\s*{TEXT}\s*:\s*[-+]?\d
 
 
 QUERY_NAMES = re.compile(r"quer(y|ies)|topics?|questions?|fragen", re.IGNORECASE)
-DOCUMENT_NAMES = re.compile(r"corpus|docs?\b|documents?\b|dokumente", re.IGNORECASE)
+DOCUMENT_NAMES = re.compile(r"corpus|collection|passages|docs?\b|documents?\b|dokumente", re.IGNORECASE)
 LONGEST_QUERY, SAMPLE = 200, 50  # characters, on average; lines that are looked at
 
 
@@ -88,13 +89,17 @@ class SwappedError(FileFormatError):
 
 def holds_documents(path: Path) -> bool:
     """Return whether lines of `_id` and `text` are documents rather than queries: titled, called so, or long."""
-    lines = [line for _, line in zip(range(SAMPLE), read_lines(path), strict=False)]
-    rows = [row for _, line in lines if (row := _parse(line)) and isinstance(row.get("text"), str)]
+    lines = _read_sample(path)
+    rows = [row for line in lines if (row := _parse(line)) and isinstance(row.get("text"), str)]
     length = sum(len(str(row["text"])) for row in rows) / max(len(rows), 1)
     if QUERY_NAMES.search(path.name) and not DOCUMENT_NAMES.search(path.name):
         return length > LONGEST_QUERY
     has_title = any(row.get("title") for row in rows)
     return has_title or bool(DOCUMENT_NAMES.search(path.name)) or length > LONGEST_QUERY
+
+
+def _read_sample(path: Path) -> list[str]:
+    return [line for _, line in islice(read_lines(path), SAMPLE)]
 
 
 def describe_judged(path: Path) -> str:
@@ -105,8 +110,13 @@ def describe_judged(path: Path) -> str:
     if kind == "table":
         fields = assign_columns(read_table(path)[0], {}, ())
         is_pair = "query_key" in fields and not fields.keys().isdisjoint(REFERENCES)
-        has_queries = is_pair or fold_column(fields.get("query_text", "")) != "text"  # else it may be of documents
+        # A column "text" may be of documents, and one of ratings, of products.
+        has_queries = is_pair or fold_column(fields.get("query_text", "text")) != "text"
         return "judged queries" if "grade" in fields and has_queries else ""
+    if kind == "trec-topics" and not QUERY_NAMES.search(path.name):
+        lines = _read_sample(path)
+        is_long = lines[0].lstrip()[0] != "<" and sum(map(len, lines)) > LONGEST_QUERY * len(lines)
+        return "" if is_long or DOCUMENT_NAMES.search(path.name) else "queries"  # as MS MARCO's collection.tsv
     if kind == "keyed" and not KEYED.search(next(read_chunks(path), b"").decode(errors="replace")):
         return ""  # as settings of documents may be
     if kind == "benchbench-json" and b'"queries"' not in next(read_chunks(path), b""):

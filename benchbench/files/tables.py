@@ -141,7 +141,7 @@ def _find_rows(path: Path, first: bytes) -> list[Any] | None:
     """Return the only list of objects in a JSON object, as in {"questions": [{…}]}; None for JSON Lines."""
     try:
         value = json.loads(first)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = read_value(path)
     lists = [rows for rows in value.values() if isinstance(rows, list) and rows and isinstance(rows[0], dict)]
     return lists[0] if len(lists) == 1 and not assign_columns(value, {}, ()) else None

@@ -67,6 +67,22 @@ def test_messy_queries_lead_to_an_evaluation(staff: Client, name: str) -> None:
     assert Operation.objects.exists()
 
 
+CORPORA: dict[str, Files] = {
+    "a catalogue": {"shop.csv": "sku,product_name,description\nd1,Pear,A pear.\nd2,Plum,A plum.\n"},
+    "Windows-1252": {"obst.csv": "id;Titel;Inhalt\nd1;Pear;A pear.\nd2;Plum;Für dich.\n".encode("cp1252")},
+    "a list in JSON": {"docs.json": '[{"id": "d1", "body": "A pear."}, {"id": "d2", "body": "A plum."}]'},
+    "a zipped dump": {"dump.zip": pack({"a/dump.json": '{"_id": "d1", "_source": {"text": "A pear."}}\n' * 2})},
+}
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_messy_documents_lead_to_an_evaluation(staff: Client, name: str) -> None:
+    response = send(staff, FORM, {"judged.csv": TABLE}, CORPORA[name])
+    assert response.status_code == 302, response.context["form"].errors
+    assert Collection.objects.get().name == next(iter(CORPORA[name])).partition(".")[0]
+    assert "the text is its column “" in staff.get(response["Location"]).content.decode()
+
+
 def test_preview_lets_choose_the_columns(staff: Client) -> None:
     table = "Wonach;Wo;Wie;Was\npear;d1;2;x\n"
     displayed = send(staff, PREVIEW, {"judged.csv": table}).content.decode()

@@ -218,7 +218,7 @@ def test_a_corpus_becomes_a_collection(client_of_ada: Client, ada: User, packed:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("corpus.csv", CORPUS.encode(), ".jsonl"),
+        ("corpus.txt", CORPUS.encode(), ".jsonl"),
         ("corpus.jsonl", b'{"_id": "d1"}', "line 1"),
         ("corpus.jsonl", CORPUS.encode() + b'\n{"_id": "d9", "text": 7}', "line 4"),
     ],

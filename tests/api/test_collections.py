@@ -16,7 +16,15 @@ from tests.api.callers import Callers, assert_refused, checked_json
 from tests.factories import make_dataset, make_mapping
 
 PATH = "/collections"
-DID = {"created": 0, "updated": 0, "unchanged": 0, "removed": 0, "duplicates": 0, "empty": 0}
+DID: dict[str, Any] = {
+    "created": 0,
+    "updated": 0,
+    "unchanged": 0,
+    "removed": 0,
+    "duplicates": 0,
+    "empty": 0,
+    "notes": [],
+}
 
 
 def packed(**files: str) -> bytes:
@@ -84,7 +92,7 @@ def test_sectioned_documents_of_a_zip_keep_their_sections(callers: Callers) -> N
 @pytest.mark.parametrize(
     ("file_name", "content", "status", "message"),
     [
-        ("corpus.csv", CORPUS, 400, "corpus.csv is not a corpus: its name must end in .jsonl, .jsonl.gz, .zip."),
+        ("corpus.txt", CORPUS, 400, "its name must end in .jsonl, .ndjson, .json, .csv, .tsv, .zip, or .gz."),
         ("corpus.jsonl", "\n", 400, "The source has no documents to import."),
         ("corpus.jsonl.gz", CORPUS, 400, "corpus.jsonl.gz"),
         ("docs.zip", CORPUS, 400, "docs.zip cannot be unpacked"),
@@ -133,8 +141,8 @@ def test_only_unused_collections_can_be_deleted(callers: Callers) -> None:
 def test_documents_are_added_and_brought_up_to_date(callers: Callers) -> None:
     path = f"{PATH}/{owned_collection(callers.owner).pk}/documents"
 
-    def post(*documents: Any, **more: Any) -> dict[str, int]:
-        report: dict[str, int] = checked_json(callers.owner.post(path, {"documents": documents, **more}), 200)
+    def post(*documents: Any, **more: Any) -> dict[str, Any]:
+        report: dict[str, Any] = checked_json(callers.owner.post(path, {"documents": documents, **more}), 200)
         return report
 
     assert post(record("a"), record("b"), record("b")) == DID | {"created": 2, "duplicates": 1, "document_count": 2}

@@ -175,6 +175,7 @@ def test_command_updates_a_collection_and_reports_json(
         "removed": 1,
         "duplicates": 0,
         "empty": 0,
+        "notes": [],
         "language": "",
     }
 

@@ -23,8 +23,8 @@ LANGUAGE = "Language of the documents by English name or code, such as german or
 LONGEST_DOCUMENT = 2_500_000  # about what the body of a request may have
 MOST_CHARACTERS = 2**31 - 1
 FILE = (
-    "A BEIR corpus (.jsonl, .jsonl.gz), or a .zip: of a folder of Markdown, HTML and text files, of sectioned "
-    "documents, or of a corpus."
+    "A corpus as BEIR writes it, or another table with a row for each document (.jsonl, .ndjson, .json, .csv, .tsv; "
+    "also .gz), or a .zip: of a folder of Markdown, HTML and text files, of sectioned documents, or of a corpus."
 )
 PREFIX = "The uri of each file of a zip is this prefix followed by its path. Default: the path is the uri."
 
@@ -124,6 +124,7 @@ class ImportAnswer(Answer):
 
     class Meta:
         dataclass = importing.ImportReport
+        extra_kwargs = {"notes": {"help_text": "What each column of a table was read as."}}
 
 
 class DocumentQuery(PageQuery):

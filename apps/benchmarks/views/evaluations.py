@@ -18,7 +18,7 @@ from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminRadioSelectWidget
 
 from apps.collections.models import Collection
-from apps.collections.uploading import ENDINGS, describe_unread, ensure_uploaded_collection
+from apps.collections.uploading import ACCEPTED, ENDINGS, describe_unread, ensure_uploaded_collection
 from apps.datasets.forms import QueriesForm
 from apps.datasets.importing import DatasetImport, import_dataset
 from apps.datasets.models import Dataset, Judgment
@@ -99,13 +99,13 @@ class EvaluationForm(JudgedForm):
     corpus = SizedFileField(
         label=CORPUS,
         required=False,
-        accept=".jsonl,.gz,.zip",
+        accept=ACCEPTED,
         limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
         remedy="Import larger files with manage.py import_collection, and choose the collection.",
         help_text=format_html(
-            "A corpus in <code>{}</code> or <code>{}</code> with a document per line, as in BEIR, or a <code>{}</code> "
-            "of Markdown, HTML and text files.",
-            *(".jsonl", ".jsonl.gz", ".zip"),
+            "A table with a row for each document, its id and its text: CSV, JSON Lines as in BEIR, or a list in JSON. "
+            "Or a <code>{}</code> of Markdown, HTML and text files.",
+            ".zip",
         ),
     )
     question = forms.ChoiceField(
@@ -177,7 +177,8 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
                 messages.info(request, link)
             raise
         unread = describe_unread(values["corpus"]) if values["corpus"] else ""
-        for warning in filter(None, (*(rows.imported.report.warnings if rows.imported else ()), unread)):
+        warnings = rows.imported.report.warnings if rows.imported else ()
+        for warning in filter(None, (*warnings, *rows.notes, unread)):
             messages.warning(request, warning)
         name = "benchmark_results" if isinstance(result, Benchmark) else "evaluation"
         return redirect(f"admin:{name}", result.pk)
@@ -211,6 +212,7 @@ class _Rows:
         self.form, self.user = form, user
         self.imported: DatasetImport | None = None
         self.kept: dict[str, Model] = {}
+        self.notes: list[str] = []
 
     def find_or_import(self) -> tuple[Dataset, Collection]:
         """Return both. Uploaded queries are read again if no reference matches the uploaded documents as written."""
@@ -218,7 +220,7 @@ class _Rows:
         dataset = self._keep("dataset", values["dataset"] or self._import_queries())
         form.content_field = "corpus"
         if not values["collection"]:
-            values["collection"] = _import_corpus(values["corpus"], self.user, dataset)
+            values["collection"], self.notes = _import_corpus(values["corpus"], self.user, dataset)
             self._keep("collection", values["collection"])
             doc_refs = self.imported.version.judgments.order_by("pk") if self.imported else Judgment.objects.none()
             if find_reading(doc_refs.values_list("doc_ref", flat=True).iterator(CHUNK), values["collection"]):
@@ -267,8 +269,11 @@ class _Rows:
         ]
 
 
-def _import_corpus(upload: Any, user: User, dataset: Dataset) -> Collection:
-    """Return the collection of an uploaded file, named after it; the dataset's references show which paths it needs."""
+def _import_corpus(upload: Any, user: User, dataset: Dataset) -> tuple[Collection, list[str]]:
+    """Return the collection of an uploaded file, named after it, and what was read of a table.
+
+    The dataset's references show which paths it needs.
+    """
     name = upload.name or "documents"
     ending = next((ending for ending in ENDINGS if name.lower().endswith(ending)), "")
     references = list_references(dataset)

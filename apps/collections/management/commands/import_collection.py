@@ -17,19 +17,21 @@ class Command(UseCaseCommand):
     help = """Import documents as a collection, or bring an imported collection up to date.
 
 SOURCE is a folder of text files (.txt .md .markdown .html .htm .rst, looked for in its folders too), or a BEIR corpus
-(corpus.jsonl or corpus.jsonl.gz, or the directory that holds it), or a directory of sectioned documents (*.json, with
-the text of each in a .md of the same name). The id of a text file's document is its relative path.
+(corpus.jsonl or corpus.jsonl.gz, or the directory that holds it), or a table (.csv .tsv .jsonl .ndjson .json) with a
+row for each document and columns of ids and texts, or a directory of sectioned documents (*.json, with the text of each
+in a .md of the same name). The id of a text file's document is its relative path.
 
 Import the same name again after the documents changed: unchanged ones are recognised and left alone, and missing
 ones are removed unless you give --keep-missing.
 
   benchbench import_collection handbook/ --name handbook --uri-prefix https://intranet/handbook/
   benchbench import_collection scifact/corpus.jsonl --name scifact
+  benchbench import_collection products.csv --name products
   benchbench import_collection handbuch/ --name handbuch --language german
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("source", type=Path, metavar="SOURCE", help="Folder of files, or BEIR corpus.")
+        parser.add_argument("source", type=Path, metavar="SOURCE", help="Folder of files, or corpus.")
         parser.add_argument("--name", required=True, help="Name of the collection; created if it does not exist.")
         parser.add_argument(
             "--uri-prefix",
@@ -59,6 +61,8 @@ ones are removed unless you give --keep-missing.
             )
         if source.skipped:
             self.warn(describe_skipped(source.skipped))
+        for note in report.notes:
+            self.warn(note)
         facts = {"collection": collection.id, "documents": collection.document_count, **asdict(report)}
         facts["language"] = collection.language
         text = (

@@ -1,0 +1,152 @@
+"""Documents in tables as other people write them: what they mean, said by name, or a sentence with a remedy."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.collections.models import Collection
+from apps.collections.sources import open_source
+from apps.datasets.formats.reading import read_dataset
+from benchbench.errors import BenchbenchError
+from tests.files.samples import write_file
+
+
+def lines(*rows: object) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def read(path: Path) -> tuple[list[tuple[Any, ...]], list[str]]:
+    source = open_source(path)
+    documents = [(d.external_id, d.title, d.text, d.uri, d.metadata) for d in source.documents]
+    return documents, source.notes
+
+
+PEAR = ("1", "Pear", "A green fruit.", "", {})
+PEARS: dict[str, tuple[str, str | bytes]] = {
+    "a catalogue": ("shop.csv", "sku,product_name,description\n1,Pear,A green fruit.\n"),
+    "a German sheet": ("obst.csv", "Artikelnummer;Bezeichnung;Beschreibung\r\n1;Pear;A green fruit.\r\n"),
+    "tabs": ("a.tsv", "id\ttitle\ttext\n1\tPear\tA green fruit.\n"),
+    "UTF-16": ("a.csv", "id;title;text\n1;Pear;A green fruit.\n".encode("utf-16")),
+    "marks and quotes": ("a.csv", '\ufeff"id","title","text"\n"1","Pear","A green fruit."\n'),
+    "Pyserini": ("a.jsonl", lines({"id": "1", "title": "Pear", "contents": "A green fruit."})),
+    "Tevatron": ("a.jsonl", lines({"docid": "1", "title": "Pear", "text": "A green fruit."})),
+    "numbers as ids": ("a.jsonl", lines({"id": 1, "title": "Pear", "text": "A green fruit."})),
+    "a dump": ("a.json", lines({"_index": "i", "_id": "1", "_source": {"title": "Pear", "body": "A green fruit."}})),
+    "bulk": ("a.ndjson", lines({"index": {"_id": "1"}}, {"title": "Pear", "text": "A green fruit."})),
+    "a list": ("a.json", json.dumps([{"id": "1", "name": "Pear", "content": "A green fruit."}], indent=1)),
+    "a wrapped list": ("a.json", json.dumps({"count": 1, "items": [{"id": "1", "title": "Pear", "body": PEAR[2]}]})),
+    "lists of texts": ("a.json", json.dumps([{"id": "1", "title": ["Pear"], "text": ["A green fruit."]}])),
+}
+
+
+@pytest.mark.parametrize("packed", ["", "gz", "zip"])
+@pytest.mark.parametrize("name", PEARS)
+def test_tables_of_many_programs_are_read(name: str, packed: str, tmp_path: Path) -> None:
+    file_name, content = PEARS[name]
+    raw = content.encode() if isinstance(content, str) else content
+    path = tmp_path / file_name
+    if packed == "gz":
+        path = tmp_path / f"{file_name}.gz"
+        raw = gzip.compress(raw)
+    path.write_bytes(raw)
+    if packed == "zip":
+        path = tmp_path / "folder"
+        (path / "inner").mkdir(parents=True)
+        (tmp_path / file_name).rename(path / "inner" / file_name)
+    documents, notes = read(path)
+    assert documents == [PEAR]
+    assert "the text is its column “" in notes[-1]
+
+
+def test_further_columns_are_metadata_and_are_said(tmp_path: Path) -> None:
+    rows = lines(
+        {"url": "https://example.org/1", "abstract": "Short.", "text": "Long.", "price": 2, "tags": ["a"]},
+        {
+            "url": "https://example.org/2",
+            "headline": "Two",
+            "text": "Long.",
+            "vector": [0.1, 0.2],
+            "metadata": {"a": 1},
+        },
+    )
+    documents, notes = read(write_file(tmp_path / "a.jsonl", rows))
+    first, second = "https://example.org/1", "https://example.org/2"
+    assert documents == [
+        (first, "", "Long.", first, {"abstract": "Short.", "price": 2, "tags": ["a"]}),
+        (second, "Two", "Long.", second, {"a": 1}),
+    ]
+    columns = {"id": "url", "text": "text", "uri": "url", "title": "headline"}
+    assert notes == [
+        "a.jsonl: " + ", ".join(f"the {field} is its column “{column}”" for field, column in columns.items()) + ".",
+        "Metadata, which are not searched: abstract, price, tags.",
+        "Not read: vector.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "Question;Answer\nHow?;So\n", "a.csv, line 2 has no column of the documents' ids: it has Question, "),
+        (
+            "a.csv",
+            "id,title,extract\n1,Pear,Green\n",
+            "has no column of the documents' texts: it has id, title, extract",
+        ),
+        (
+            "a.jsonl",
+            lines({"id": "1", "text": "x"}, {"id": "2", "title": "Pear", "author": "Ann"}),
+            "a.jsonl, line 2 has",
+        ),
+        ("a.jsonl", lines({"id": {"$oid": "5f"}, "text": "x"}), "a.jsonl, line 1 has no text in 'id'"),
+        ("a.json", json.dumps(["one text"]), "a.json[0] is a string, and each entry must be an object."),
+        ("a.csv", "id,text\n1\n", "a.csv, line 2, has 1 cells, but the header has 2."),
+        ("a.txt", "one text\n", "a corpus ends in .jsonl, .ndjson, .json, .csv, .tsv, or these .gz."),
+        ("a.tsv", "1\tpear\n2\tplum\n", "import those as a dataset. If they are documents, name the columns in the"),
+        (
+            "a.csv",
+            "query,doc,grade\npear,d1,2\n",
+            "a.csv holds judged queries, not documents: import those as a dataset.",
+        ),
+    ],
+)
+def test_other_tables_are_refused_with_a_remedy(name: str, content: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(BenchbenchError) as refused:
+        read(write_file(tmp_path / name, content))
+    assert message in refused.value.message
+
+
+@pytest.mark.parametrize("name", ["collection.tsv", "a.tsv"])
+def test_long_or_named_pairs_are_documents(name: str, tmp_path: Path) -> None:
+    text = "A green fruit of the tree. " * (1 if name == "collection.tsv" else 20)
+    documents, _ = read(write_file(tmp_path / name, f"7\t{text}\n8\t{text}\n"))
+    assert [(key, body.strip()) for key, _, body, *_ in documents] == [("7", text.strip()), ("8", text.strip())]
+
+
+@pytest.mark.parametrize("grade", ["rating", "score", "note"])
+def test_products_with_ratings_are_documents(grade: str, tmp_path: Path) -> None:
+    path = write_file(tmp_path / "a.csv", f"sku,title,description,{grade}\n1,Pear,A green fruit.,4\n")
+    assert read(path)[0] == [(*PEAR[:4], {grade: "4"})]
+    with pytest.raises(BenchbenchError):
+        read_dataset(path, is_upload=True)
+
+
+@pytest.mark.django_db
+def test_commands_say_what_was_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from django.core.management import call_command
+
+    path = write_file(tmp_path / "shop.csv", "sku,product_name,description,price\n1,Pear,A green fruit.,2\n")
+    call_command("import_collection", str(path), name="shop")
+    output = capsys.readouterr().err
+    assert "the text is its column “description”" in output
+    assert "Metadata, which are not searched: price." in output
+    assert Collection.objects.get().documents.get().text == "A green fruit."
+
+
+def test_judged_queries_among_documents_are_refused(tmp_path: Path) -> None:
+    write_file(tmp_path / "docs.csv", "id,text\n1,Pear\n")
+    write_file(tmp_path / "judged.csv", "query,doc,grade\npear,1,2\n")
+    with pytest.raises(BenchbenchError, match=r"judged\.csv holds judged queries, not documents"):
+        read(tmp_path)
