@@ -233,6 +233,7 @@ ELSEWHERE = {
     "benchbench/scoring/measuring.py:read_results": "files of a command",
     "benchbench/scoring/measuring.py:read_truth": "files of a command",
     "benchbench/timestamps.py:read_git_sha": "files of the checkout",
+    "apps/verdicts/gates/common.py:read_common": "rules that read_rules has read",
 }
 
 
