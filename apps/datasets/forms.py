@@ -84,7 +84,7 @@ MEANINGS = {
     "file_name": "file name of the document",
     "content_hash": "SHA-256 of the document",
     "doc_ref": "document, as a uri or JSON",
-    "documents": "ids of documents, perhaps several in a cell",
+    "documents": "ids of one or more documents",
     "grade": "grade",
 }
 MOST_COLUMNS = 100  # that can be chosen for; a request may have a thousand fields

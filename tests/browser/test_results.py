@@ -248,7 +248,8 @@ def test_pages_of_runs_are_short_on_a_phone(page):
     first, second = outside(lambda: list(benchmark.runs.order_by("run_order")))
     comparison = f"{reverse('admin:run_compare')}?run={first.pk}&run={second.pk}"
     page.set_viewport_size({"width": 390, "height": 844})
-    for address in (change_url(first), comparison, "/admin/datasets/judgment/", reverse("admin:measures")):
+    documents = reverse("api_docs")
+    for address in (change_url(first), comparison, "/admin/datasets/judgment/", reverse("admin:measures"), documents):
         page.goto(address, wait_until="networkidle")
         assert page.evaluate("document.documentElement.scrollHeight") <= MOST_PIXELS, address
         assert page.evaluate("document.documentElement.scrollWidth") == 390, address

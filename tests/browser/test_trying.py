@@ -37,6 +37,12 @@ def test_moved_sliders_show_another_ranking(page, manage):
     page.select_option("[name=other_way]", "weighted")
     expect(answers).to_have_count(2, timeout=PATIENCE)
     expect(page.locator("#field_other_dense")).to_be_visible()
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollHeight") <= 4_000
+    expect(page.locator(".bb-hit:visible")).to_have_count(8)
+    page.get_by_label("All 10 documents").first.check()
+    expect(page.locator(".bb-hit:visible")).to_have_count(14)
+    page.set_viewport_size({"width": 1280, "height": 900})
     page.get_by_role("link", name="Make a benchmark of these two").click()
     expect(page.locator("[name=lexical]")).to_have_value("bm25(k1=1.45), bm25")
     expect(page.locator("#preview")).to_contain_text(re.compile(r"\b4 runs"), timeout=PATIENCE)

@@ -47,8 +47,9 @@ def merge_judgments(query: QueryRecord, *, grades: Collection[int] | None = None
         if not document:
             raise WriteError(
                 f"The query {query.key[:60]!a} judges {cite(judgment)}, which has no document_id, and {label} names "
-                "documents by it: give a --mapping that has the documents, or choose another format.",
+                "documents by it: export a mapping that has the documents, or choose another format.",
                 field="format",
+                by_command="--mapping MAPPING",
             )
         if document in seen:
             raise WriteError(
