@@ -179,7 +179,7 @@ def test_queries_without_a_value_make_a_slice_small(benchmark):
 def test_the_pages_show_them(admin_client, benchmark):
     page = text_of(admin_client.get(change_url(benchmark.runs.get(run_order=1))))
     assert "1 area to improve" in page
-    assert "area to improve .1047 against .9052 elsewhere, p &lt; .001" in page
+    assert "difficulty: hard : .1047 against .9052 elsewhere, p &lt; .001" in page
     assert "fewer than 10 queries: too few for conclusions" in page
 
 

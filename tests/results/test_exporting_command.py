@@ -170,6 +170,9 @@ def test_reports_have_the_warnings_of_the_page(rescored, admin_client):
     board = admin_client.get(reverse("admin:benchmark_results", args=[rescored.pk]), {"version": 2})
     page, report = (" ".join(text.split()) for text in (board.text, text_of(rescored, "html", 2)))
     assert "judged <span>30.0 %" in page
+    assert "A percentage under a value: the share of its retrieved documents that are judged." in page
+    run = board.context["rows"][0]["run"]
+    assert f'<small class="bb-full-name">{run.label}</small>' in page
     for sentence in (board.context["uneven"], *board.context["run_warnings"]):
         assert escape(sentence) in report
     assert "2 queries of" in report
