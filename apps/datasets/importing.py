@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal
@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from apps.datasets.editing.drafts import write_version
 from apps.datasets.models import Dataset, DatasetVersion
-from apps.datasets.records import DatasetError, DatasetRecord, check
+from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, check
 from apps.datasets.versions import hash_content
 from benchbench.database.failures import read_again
 from benchbench.decimals import counted, list_some
@@ -186,6 +186,7 @@ GARBLED = re.compile(
 CHANGED = re.compile(
     r"[0-9][.,][0-9]+E\+[0-9]+|#(?:REF|NAME|N/A|NV|VALUE|DIV/0|NULL|NUM|BEZUG|WERT)[!?]?", re.IGNORECASE
 )
+QUERY_ID = re.compile(r"[A-Za-z]{0,12}[-_.:#]?[0-9]{1,12}")
 TOTAL = re.compile("(?:grand )?total|sum|summe|gesamt|average|mean|count|suma|totale", re.IGNORECASE)
 SEPARATOR = re.compile(r"[|;,\n]")
 HIGH = 4  # a scale of grades without 0, or a grade from TALL, also has documents that hardly are relevant
@@ -210,9 +211,7 @@ def list_warnings(record: DatasetRecord) -> tuple[str, ...]:
         ],
         "Queries without a judgment": unjudged,
         "Queries whose judgments are all 0 or less, so that nothing is relevant": irrelevant,
-        "Queries whose text is a number: if it is an id, choose the file with their texts too": [
-            query.text for query in queries if query.text.strip().isdecimal()
-        ],
+        "Queries whose text looks like an id: if it is one, choose the file with their texts too": _find_ids(queries),
         "Texts that several queries have, each measured by its own judgments": [t for t, n in counts.items() if n > 1],
         "Texts that seem to have lost letters: save the file as UTF-8": [
             q.text for q in queries if GARBLED.search(q.text)
@@ -222,6 +221,12 @@ def list_warnings(record: DatasetRecord) -> tuple[str, ...]:
     grades = {judgment.grade for query in queries for judgment in query.judgments}
     described = (f"{finding}: {list_some(texts)}." for finding, texts in findings.items() if texts)
     return (*record.warnings, *described, *_describe_grades(grades))
+
+
+def _find_ids(queries: Sequence[QueryRecord]) -> list[str]:
+    """Return texts that are numbers, or all if each looks like q_1: some queries are names of products."""
+    texts = [query.text.strip() for query in queries]
+    return texts if all(map(QUERY_ID.fullmatch, texts)) else [text for text in texts if text.isdecimal()]
 
 
 def _holds_several(id: str, ids: set[str]) -> bool:

@@ -18,8 +18,8 @@ SYNONYMS: dict[str, str] = {
     "pregunta búsqueda domanda ricerca interrogazione pergunta pesquisa zoekopdracht zoekterm vraag fråga zapytanie "
     "sorgu запрос クエリ 検索語 検索クエリ 質問 查询 查詢 问题 問題 搜索词 질의 검색어 text",
     "grade": "rating relevance relevance_grade rel judgment judgement stars relevanz bewertung gain punkte "
-    "relevant is_relevant relevance_score relevance_label relevancy correct esci_label pertinence "
-    "relevancia puntuación calificación nota rilevanza punteggio voto valutazione relevância avaliação "
+    "relevant is_relevant relevance_score relevance_label relevancy correct esci_label query_relevance_label "
+    "pertinence relevancia puntuación calificación nota rilevanza punteggio voto valutazione relevância avaliação "
     "pontuação relevantie beoordeling relevans betyg ocena puan оценка релевантность "
     "評価 関連度 適合度 评分 評分 分数 分數 相关性 相關性 평점 평가 "
     "label score note",  # these last, as they may be of other things
@@ -31,7 +31,8 @@ SYNONYMS: dict[str, str] = {
     "path": "file_path document_path doc_path pfad dateipfad",
     "file_name": "file datei dateiname document_name fichier archivo bestand ファイル 文件名",
     DOCUMENTS: "docs doc_ids document_ids relevant_docs relevant_documents relevant_doc_ids expected_docs urls sources "
-    "expected_documents expected_doc_ids gold_docs gold_ids dokumente",
+    "expected_documents expected_doc_ids gold_docs gold_ids dokumente positive_passages relevant_passages "
+    "retrieval_ground_truth",
     "content_hash": "sha256",
     "expected_answer": "answer ground_truth reference_answer expected_output antwort réponse",
 }
@@ -48,6 +49,13 @@ ALONE = (
     "titel",
     "titre",
 )  # names for a document where no column has another
+RELEVANT = (
+    "relevant",
+    "positive",
+    "expected",
+    "gold",
+    "retrievalgroundtruth",
+)  # how the name of a column begins whose documents are relevant
 SEVERAL = re.compile(r"documents_\d{1,3}")
 IN_QUERIES = ("id", "nr", "no")  # names for a query's key in a table without documents
 

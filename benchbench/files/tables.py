@@ -48,6 +48,7 @@ NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)?%?")  # which names no column
 MOST_ABOVE = 5  # lines above a header
 csv.field_size_limit(2**24)  # characters of a cell; by default 2**17, less than a comment may have
 DELIMITER = re.compile(rb'"?sep=([,;|\t])"?\s*$')  # the first line that Excel writes and reads, but no header
+RULE = re.compile(r"[\s:-]*")  # below the header of a table in Markdown
 Row = tuple[str, dict[str, Any]]
 STARTS = f"[{re.escape(''.join(STARTS_A_FORMULA))}]"
 MARKED = re.compile(f"'+{STARTS}")
@@ -102,10 +103,8 @@ def _read_csv(path: Path, delimiter: str, may_be_short: bool) -> tuple[list[str]
         line = 1
         try:
             for row in reader:
-                if any(cell.strip() for cell in row) and not (
-                    line == 1 and DELIMITER.match(delimiter.join(row).encode())
-                ):
-                    yield f"{path.name}, line {line},", row
+                if any(cell.strip() for cell in row) and not _is_mark(row, delimiter, line):
+                    yield f"{path.name}, line {line},", [*map(str.strip, row)] if delimiter == "|" else row
                 line = reader.line_num + 1
         except csv.Error as error:
             raise FileFormatError(f"{path.name}, line {line}, is not CSV: {error}.") from None
@@ -113,6 +112,8 @@ def _read_csv(path: Path, delimiter: str, may_be_short: bool) -> tuple[list[str]
     rows = read_cells()
     _, header = next(rows, ("", []))
     header = _strip_blank([name.strip() for name in header], 0)
+    if header.count("") > 1:
+        header = [name or f"column {number}" for number, name in enumerate(header, start=1)]
     if lacks_header(header):
         first = (f"{path.name}, line 1,", header)
         header = [f"column {number}" for number in range(1, len(header) + 1)]
@@ -120,6 +121,13 @@ def _read_csv(path: Path, delimiter: str, may_be_short: bool) -> tuple[list[str]
     if len([*filter(None, header)]) == 1:
         rows = _refuse_lines_above(rows)
     return header, _read_rows(header, rows, may_be_short)
+
+
+def _is_mark(row: Sequence[str], delimiter: str, line: int) -> bool:
+    """Return whether a line holds no cells: the first, for Excel, or that below the header of a table in Markdown."""
+    if delimiter == "|" and RULE.fullmatch("".join(row)):
+        return True
+    return line == 1 and DELIMITER.match(delimiter.join(row).encode()) is not None
 
 
 def lacks_header(cells: Sequence[str]) -> bool:

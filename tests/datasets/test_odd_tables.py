@@ -318,7 +318,7 @@ def test_ranks_without_header_are_no_grades(tmp_path):
 def test_ids_of_queries_are_not_their_texts(judged, tmp_path):
     paths = [write_file(tmp_path / "texts.csv", "id,text\n1,pear\n"), write_file(tmp_path / "judged", judged)]
     assert grades(read_dataset(paths)) == {"pear": {"d1": 2}}
-    assert any("Queries whose text is a number: if it is an id" in each for each in list_warnings(read(paths[1])))
+    assert any("Queries whose text looks like an id: if it is one" in each for each in list_warnings(read(paths[1])))
 
 
 def test_unrecognised_file_is_named_with_a_remedy(tmp_path):
@@ -359,3 +359,49 @@ SUSPECT: dict[str, str] = {
 def test_suspect_content_is_noted(rows, tmp_path):
     assert SUSPECT[rows] in list_warnings(read(write_file(tmp_path / "a.csv", f"query,document,grade\n{rows}")))
     assert not list_warnings(read(write_file(tmp_path / "b.csv", "query,document,grade\npear,d1,2\npear,d2,0\n")))
+
+
+NESTED: dict[str, dict[str, Any]] = {
+    "passages": {"query": "pear", "positive_passages": [{"docid": "d1", "text": "x"}], "negative_passages": [{}]},
+    "grades": {"query": "pear", "retrieval_ground_truth": [{"document_id": "d1", "query_relevance_label": 1}]},
+    "ids": {"query": "pear", "relevant_docs": [{"id": "d1"}], "comment": "good"},
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_documents_may_be_objects_in_a_list(name, tmp_path):
+    record = read(write_file(tmp_path / "a.jsonl", json.dumps(NESTED[name]) + "\n"))
+    assert grades(record) == {"pear": {"d1": 1}}
+
+
+def test_grades_of_listed_objects_count(tmp_path):
+    listed = [{"doc_id": "d1", "rating": 3}, {"doc_id": "d2", "rating": "0"}, {"doc_id": "d3", "rating": None}]
+    path = write_file(tmp_path / "a.json", json.dumps([{"query": "pear", "docs": listed}]))
+    assert [(j.doc_ref, j.grade) for j in read(path).queries[0].judgments] == [
+        ({"document_id": "d1"}, 3),
+        ({"document_id": "d2"}, 0),
+    ]
+
+
+def test_tables_of_markdown_are_read(tmp_path):
+    table = "| query | doc | grade |\n|:------|:---:|------:|\n| pear | d1 | 2 |\n| plum | d2 | 1 |\n"
+    assert grades(read(write_file(tmp_path / "a.md", table))) == {"pear": {"d1": 2}, "plum": {"d2": 1}}
+
+
+def test_columns_without_names_are_not_read(tmp_path):
+    record = read(write_file(tmp_path / "a.csv", ",query,,doc,grade\n1,pear,,d1,2\n"))
+    assert grades(record) == {"pear": {"d1": 2}}
+    assert list_warnings(record) == ("Columns that are not read: column 1, column 3.",)
+
+
+@pytest.mark.parametrize(
+    ("content", "ids"),
+    [('{"q_1": {"d1": 1}, "q_2": {"d1": 1}}', "q_1, q_2"), ('{"Q12": ["d1"]}', "Q12"), ('{"7": {"d1": 1}}', "7")],
+)
+def test_ids_for_texts_are_named(content, ids, tmp_path):
+    warnings = list_warnings(read(write_file(tmp_path / "qrels.json", content)))
+    assert (
+        f"Queries whose text looks like an id: if it is one, choose the file with their texts too: {ids}." in warnings
+    )
+    mixed = list_warnings(read(write_file(tmp_path / "a.json", '{"x86": {"d1": 1}, "pears": {"d1": 1}}')))
+    assert not any("looks like an id" in warning for warning in mixed)

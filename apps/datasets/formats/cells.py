@@ -11,7 +11,7 @@ from typing import Any
 
 from apps.datasets.records import DOC_REF_KEYS, DatasetError
 from benchbench.decimals import counted
-from benchbench.files.columns import DOCUMENTS, find_field
+from benchbench.files.columns import DOCUMENTS, assign_columns, find_field
 from benchbench.files.ratings import check_rating, describe_scale, find_scale, is_number, is_unjudged, parse_grade
 from benchbench.files.tables import read_table
 from benchbench.reading.objects import drop_nulls
@@ -71,6 +71,9 @@ class Grades:
             if isinstance(cell, str) and len(pieces) > 1:
                 self.divided.append(cell)
             for document, *grade in pieces:
+                if isinstance(document, dict):
+                    yield _read_entry(location, name, document)
+                    continue
                 text = parse_id(location, name, document)
                 if text.strip():
                     yield {"document_id": text.strip()}, *grade
@@ -126,6 +129,14 @@ def _split(cell: object, *, is_alone: bool) -> list[tuple[object, ...]]:
         separator = next((each for each in SEPARATORS if each in cell), None)
         cell = cell.split(separator) if separator else cell
     return [(each,) for each in (cell if isinstance(cell, list) else [cell])]
+
+
+def _read_entry(location: str, name: str, entry: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return the reference of an object in a list of documents, and its grade there, if any."""
+    fields = {"document_id": "id"} | assign_columns(entry, {}, ())
+    keys = [key for key in DOC_REF_KEYS if fields.get(key) in entry]
+    reference = {key: text for key in keys if (text := parse_id(location, name, entry[fields[key]]))}
+    return reference, *([entry[fields["grade"]]] if "grade" in fields else [])
 
 
 def _parse_list(cell: str) -> list[object]:

@@ -21,6 +21,7 @@ from benchbench.files.columns import (
     DOCUMENTS,
     FIELDS,
     REFERENCES,
+    RELEVANT,
     assign_columns,
     find_field,
     fold_column,
@@ -72,7 +73,9 @@ def read_table_of_judgments(
     record = DatasetRecord(name_source(path), [], source_format="table")
     record = replace(record, columns={name: fields.get(name, "") for name in names})
     try:
-        _require_columns(path, names, columns or {}, by_field, needed, has_more=len(fields) < len(names))
+        are_relevant = fold_column(by_field.get(DOCUMENTS, "")).startswith(RELEVANT)
+        has_more = len(fields) < len(names) and not are_relevant
+        _require_columns(path, names, columns or {}, by_field, needed, has_more=has_more)
         if not is_lenient:
             _refuse_unknown(path.name, unknown)
         by_guess = _refuse_texts_of_documents(path, columns or {}, by_field, needed)
@@ -85,7 +88,7 @@ def read_table_of_judgments(
             if not row.keys() <= allowed:
                 extra = {name: "" for name in row if name not in allowed}
                 unknown |= extra
-                if not is_lenient or ("grade" in needed and not grades.column):
+                if not is_lenient or ("grade" in needed and not grades.column and not are_relevant):
                     _refuse_unknown(location, extra)
             cells = {name: row[column] for name, column in by_field.items() if column in row}
             key = _find_key(location, cells, has_key="query_key" in record.columns.values())
