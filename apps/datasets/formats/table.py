@@ -85,11 +85,10 @@ def read_table_of_judgments(
         queries: dict[str, _Query] = {}
         duplicates = 0
         for location, row in rows:
-            if not row.keys() <= allowed:
-                extra = {name: "" for name in row if name not in allowed}
-                unknown |= extra
-                if not is_lenient or ("grade" in needed and not grades.column and not are_relevant):
-                    _refuse_unknown(location, extra)
+            extra = {} if row.keys() <= allowed else {name: "" for name in row if name not in allowed}
+            unknown |= extra
+            if not is_lenient or ("grade" in needed and not grades.column and not are_relevant):
+                _refuse_unknown(location, extra)
             cells = {name: row[column] for name, column in by_field.items() if column in row}
             key = _find_key(location, cells, has_key="query_key" in record.columns.values())
             query = queries.setdefault(key, _Query(location))
