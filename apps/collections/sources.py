@@ -1,5 +1,6 @@
 """Sources of documents: a folder of files or of sectioned documents, a BEIR corpus, a table, a public collection."""
 
+import re
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -11,6 +12,7 @@ from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.collections.tables import ENDINGS, is_beir, read_table_of_documents
 from benchbench.catalogue import load, read, require
+from benchbench.decimals import list_some
 from benchbench.errors import BenchbenchError
 from benchbench.files.encodings import in_utf8
 from benchbench.files.sectioned import find_documents, find_text_and_spans, read_document
@@ -54,6 +56,7 @@ def read_sectioned(files: Sequence[Path]) -> Iterator[DocumentRecord]:
 PAGES = (".md", ".markdown", ".html", ".htm", ".rst")  # which hold no judgments
 FEW_FILES = 20  # of a folder that may be a dataset
 CORPUS_NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
+ABOUT = re.compile("read[ _-]?me|licen[cs]e|notice|copying|change(?:s|log)", re.IGNORECASE)  # files about a table
 QUERY_NAMES = ("queries.jsonl", "queries.jsonl.gz")  # in BEIR, and their lines look like documents without titles
 
 
@@ -142,6 +145,9 @@ def _scan_documents(path: Path, references: Container[str]) -> FolderScan:
     for file in files if len(files) <= FEW_FILES else ():
         if file.suffix.lower() not in PAGES:
             refuse_judged(file)
+    tables = [file.name for file in files if not ABOUT.fullmatch(file.stem)]
+    if tables and all(_is_table(path / name) for name in tables):
+        raise SourceError(f"{path.name} holds several tables: {list_some(tables)}. Write their rows into one.")
     folder_scan = scan(path)
     longer = [f"{path.name}/{file}" for file in folder_scan.files]
     if sum(file in references for file in longer) > sum(file in references for file in folder_scan.files):
@@ -206,8 +212,9 @@ def find_corpus(path: Path) -> Path | None:
 
 
 def _find_only_table(folder: Path) -> Path | None:
-    """Return the only file of a folder if that is a table."""
-    first, *further = [*islice((file for file in folder.rglob("*") if file.is_file()), 2)] or [folder]
+    """Return the only file of a folder if that is a table; hidden files and those about it do not count."""
+    visible = (file for file in folder.rglob("[!.]*") if file.is_file() and not ABOUT.fullmatch(file.stem))
+    first, *further = [*islice(visible, 2)] or [folder]
     is_sectioned = first.suffix == ".json" and sniff(first) == "sectioned-document"
     return first if not further and _is_table(first) and not is_sectioned else None
 

@@ -1,9 +1,12 @@
 """Documents in a table: CSV, JSON Lines or a list in JSON, a row for each, with columns by usual names."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from types import UnionType
 
 from django.template.defaultfilters import filesizeformat
 
@@ -12,12 +15,13 @@ from benchbench.decimals import list_some
 from benchbench.files.columns import fold_column
 from benchbench.files.encodings import in_utf8
 from benchbench.files.tables import Row, read_table
+from benchbench.reading.ids import CHANGED
 from benchbench.reading.strict_json import read_chunks, read_lines
 
 ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 # Of several columns with names for one field, the first name here decides. Names are compared by their letters alone.
 SYNONYMS = {
-    "id": "_id external_id id document_id doc_id doc_no passage_id pid corpus_id product_id sku asin item_id "
+    "id": "_id external_id id passage_id pid document_id doc_id doc_no corpus_id product_id sku asin item_id "
     "article_id page_id cord_uid uuid object_id key identifier dokument_id artikel_id artikelnummer identifiant "
     "documento_id",
     "text": "text body body_text contents content full_text document_text passage page_content description "
@@ -53,6 +57,47 @@ def _read_first(path: Path) -> object:
         return [] if first.lstrip().startswith("[") else None
 
 
+@dataclass
+class _Reading:
+    """Columns of each field and of metadata that were read, with their characters, and odd ids."""
+
+    columns: dict[str, dict[str, None]] = field(default_factory=dict)
+    metadata: dict[str, bool] = field(default_factory=dict)  # whether anything of a column without a field is read
+    characters: Counter[str] = field(default_factory=Counter)
+    spaced: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+
+    def add(self, record: DocumentRecord, fields: Mapping[str, str]) -> None:
+        for name, column in fields.items():
+            self.columns.setdefault(name, {})[column] = None
+        self.characters["text"] += len(record.text)
+        id = record.external_id
+        self.spaced += [f"{id!a}"] * (id != id.strip())
+        self.changed += [id] * bool(CHANGED.fullmatch(id))
+
+    def describe(self, name: str) -> Iterator[str]:
+        """Yield what was read, by the names of columns, and what may be read wrong."""
+        read = (f"the {field} is its column {_join(columns)}" for field, columns in self.columns.items())
+        yield f"{name}: {', '.join(read)}."
+        for words, is_metadata in (("Metadata, which are not searched", True), ("Not read", False)):
+            if some := [column for column, fits in self.metadata.items() if fits == is_metadata]:
+                yield f"{words}: {list_some([column or 'a column without a name' for column in some])}."
+        longest = max(self.metadata, key=lambda column: self.characters[f" {column}"], default="")
+        if "text" in self.columns and self.characters[f" {longest}"] > self.characters["text"]:
+            yield (
+                f"More is in {_join([longest])} than in the text, but is not searched: if that is the text, call its "
+                "column text."
+            )
+        if self.spaced:
+            yield f"Ids that begin or end with white space, which is a part of them: {list_some(self.spaced)}."
+        if self.changed:
+            yield f"Ids that a spreadsheet seems to have changed: {list_some(self.changed)}."
+
+
+def _join(columns: Iterable[str]) -> str:
+    return " or ".join(f"“{column}”" for column in columns)
+
+
 def read_table_of_documents(path: Path, notes: list[str]) -> Iterator[DocumentRecord]:
     """Yield the documents of a table in its order, and then put into `notes` what each column was read as.
 
@@ -68,16 +113,16 @@ def read_table_of_documents(path: Path, notes: list[str]) -> Iterator[DocumentRe
         )
     with in_utf8(path) as (copy, conversions):
         names, rows = read_table(copy)
-        columns: dict[str, str] = {}
-        unread: dict[str, bool] = {}  # of each column without a field, whether it is metadata
+        reading = _Reading()
         for location, row in _unwrap(rows, names):
             fields = _assign(tuple(row))
-            columns |= fields
             has_more = len(row) > len({*fields.values()})
             if "id" not in fields or ("text" not in fields and ("title" not in fields or has_more)):
                 _refuse(location, row, "texts" if "id" in fields else "ids")
-            yield _build(location, row, fields, unread)
-        notes += [*conversions, *_describe(path.name, columns, unread)]
+            record = _build(location, row, fields, reading)
+            reading.add(record, fields)
+            yield record
+        notes += [*conversions, *reading.describe(path.name)]
 
 
 def _unwrap(rows: Iterable[Row], names: Sequence[str]) -> Iterator[Row]:
@@ -102,46 +147,58 @@ def _unwrap(rows: Iterable[Row], names: Sequence[str]) -> Iterator[Row]:
 @lru_cache(maxsize=256)
 def _assign(names: tuple[str, ...]) -> dict[str, str]:
     """Return the column of each field that a row with these columns has. An id may be that of the URL."""
-    by_letters = {fold_column(name): name for name in reversed(names)}
-    if "_id" in names:
-        by_letters["id"] = "_id"
-    words = {field: next((word for word in words if word in by_letters), "") for field, words in NAMES.items()}
-    fields = {field: by_letters[word] for field, word in words.items() if word}
+    columns: dict[str, list[str]] = {}
+    for name in names:
+        columns.setdefault(fold_column(name), []).append(name)
+    words = {field: next((word for word in words if word in columns), "") for field, words in NAMES.items()}
+    fields = {field: _choose(field, columns[word], SYNONYMS[field]) for field, word in words.items() if word}
     return {"id": fields["uri"], **fields} if "uri" in fields else fields
 
 
-def _build(location: str, row: dict[str, object], fields: Mapping[str, str], unread: dict[str, bool]) -> DocumentRecord:
+def _choose(field: str, columns: Sequence[str], words: str) -> str:
+    """Return the column of a field among those whose names have equal letters: one that is spelt as we spell it."""
+    exact = [word for word in words.split() if word in columns]
+    if len(columns) > 1 and not exact:
+        raise DocumentError(f"The {field} may be in {_join(columns)}: call one of them {field}.", field="file")
+    return exact[0] if exact else columns[0]
+
+
+def _build(location: str, row: dict[str, object], fields: Mapping[str, str], reading: _Reading) -> DocumentRecord:
     texts = {field: _read_text(location, column, row[column]) for field, column in fields.items()}
+    if "\n" in texts["id"] and isinstance(row[fields["id"]], list):
+        raise DocumentError(f"{location} has several ids in {fields['id'][:60]!a}: give it one.", field=fields["id"])
     metadata: dict[str, object] = {}
     for name, value in row.items():
         if name == "metadata" and isinstance(value, dict):
             metadata |= value
         elif name not in fields.values():
-            fits = isinstance(value, str | int | float) or _is_texts(value)
-            unread[name] = unread.get(name, False) or fits
+            fits = isinstance(value, str | int | float) or _is_list(value, str | int)
+            fits = fits and name != ""
+            reading.metadata[name] = reading.metadata.get(name, False) or fits
             if fits and value != "":
                 metadata[name] = value
+                reading.characters[f" {name}"] += len(value) if isinstance(value, str) else 0
     return DocumentRecord(
         texts["id"],
         texts.get("title", ""),
         texts.get("text", ""),
         texts.get("uri", ""),
         metadata=metadata,
-        location=location,
+        location=f"{location}, id in {fields['id']!a}",
     )
 
 
 def _read_text(location: str, column: str, value: object) -> str:
     """Return a cell as a text; the texts of a list are its lines."""
-    if isinstance(value, list) and _is_texts(value):
+    if isinstance(value, list) and _is_list(value, str):
         return "\n".join(value)
     if value is None or (isinstance(value, str | int | float) and not isinstance(value, bool)):
         return "" if value is None else str(value)
     raise DocumentError(f"{location} has no text in {column[:60]!a}: write a string there.", field=column)
 
 
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+def _is_list(value: object, kinds: type | UnionType) -> bool:
+    return isinstance(value, list) and all(isinstance(item, kinds) for item in value)
 
 
 def _refuse(location: str, row: Mapping[str, object], missing: str) -> None:
@@ -150,12 +207,3 @@ def _refuse(location: str, row: Mapping[str, object], missing: str) -> None:
         "columns id, title and text, and add those that it lacks.",
         field="file",
     )
-
-
-def _describe(name: str, columns: Mapping[str, str], unread: Mapping[str, bool]) -> Iterator[str]:
-    """Yield what was read of a table, by the names of its columns."""
-    read = ", ".join(f"the {field} is its column “{column}”" for field, column in columns.items())
-    yield f"{name}: {read}."
-    for words, is_metadata in (("Metadata, which are not searched", True), ("Not read", False)):
-        if some := [column for column, fits in unread.items() if fits == is_metadata]:
-            yield f"{words}: {list_some(some)}."

@@ -19,6 +19,7 @@ from benchbench.database.failures import read_again
 from benchbench.decimals import counted, list_some
 from benchbench.errors import ConflictError
 from benchbench.names import check_name, use_free_name
+from benchbench.reading.ids import CHANGED
 
 Outcome = Literal["created", "new version", "unchanged"]
 
@@ -183,9 +184,6 @@ def _describe(dataset: Dataset, record: DatasetRecord, description: str) -> None
 GARBLED = re.compile(
     "Ã[\u0080-\u00bf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]|â€|\ufffd"
 )  # UTF-8 read as Windows-1252, or lost letters
-CHANGED = re.compile(
-    r"[0-9][.,][0-9]+E\+[0-9]+|#(?:REF|NAME|N/A|NV|VALUE|DIV/0|NULL|NUM|BEZUG|WERT)[!?]?", re.IGNORECASE
-)
 QUERY_ID = re.compile(r"[A-Za-z]{0,12}[-_.:#]?[0-9]{1,12}")
 TOTAL = re.compile("(?:grand )?total|sum|summe|gesamt|average|mean|count|suma|totale", re.IGNORECASE)
 SEPARATOR = re.compile(r"[|;,\n]")

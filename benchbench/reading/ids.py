@@ -5,6 +5,9 @@ from uuid import UUID
 
 SHA256 = re.compile("[0-9a-fA-F]{64}")
 UUID_TEXT = re.compile("[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+CHANGED = re.compile(  # by a spreadsheet
+    r"[0-9][.,][0-9]+E\+[0-9]+|#(?:REF|NAME|N/A|NV|VALUE|DIV/0|NULL|NUM|BEZUG|WERT)[!?]?", re.IGNORECASE
+)
 
 
 def parse_uuid(text: str) -> UUID:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from apps.collections.importing import import_collection
 from apps.collections.models import Collection
 from apps.collections.sources import open_source
 from apps.datasets.formats.reading import read_dataset
@@ -63,7 +64,7 @@ def test_tables_of_many_programs_are_read(name: str, packed: str, tmp_path: Path
 
 def test_further_columns_are_metadata_and_are_said(tmp_path: Path) -> None:
     rows = lines(
-        {"url": "https://example.org/1", "abstract": "Short.", "text": "Long.", "price": 2, "tags": ["a"]},
+        {"url": "https://example.org/1", "abstract": "Short.", "text": "Long.", "price": 2, "tags": ["a", 7]},
         {
             "url": "https://example.org/2",
             "headline": "Two",
@@ -75,7 +76,7 @@ def test_further_columns_are_metadata_and_are_said(tmp_path: Path) -> None:
     documents, notes = read(write_file(tmp_path / "a.jsonl", rows))
     first, second = "https://example.org/1", "https://example.org/2"
     assert documents == [
-        (first, "", "Long.", first, {"abstract": "Short.", "price": 2, "tags": ["a"]}),
+        (first, "", "Long.", first, {"abstract": "Short.", "price": 2, "tags": ["a", 7]}),
         (second, "Two", "Long.", second, {"a": 1}),
     ]
     columns = {"id": "url", "text": "text", "uri": "url", "title": "headline"}
@@ -101,6 +102,12 @@ def test_further_columns_are_metadata_and_are_said(tmp_path: Path) -> None:
             "a.jsonl, line 2 has",
         ),
         ("a.jsonl", lines({"id": {"$oid": "5f"}, "text": "x"}), "a.jsonl, line 1 has no text in 'id'"),
+        (
+            "a.csv",
+            "id,Text (en),Text (de)\n1,Pear,Birne\n",
+            "The text may be in “Text (en)” or “Text (de)”: call one of ",
+        ),
+        ("a.jsonl", lines({"id": ["1", "2"], "text": "x"}), "a.jsonl, line 1 has several ids in 'id': give it one."),
         ("a.json", json.dumps(["one text"]), "a.json[0] is a string, and each entry must be an object."),
         ("a.csv", "id,text\n1\n", "a.csv, line 2, has 1 cells, but the header has 2."),
         ("a.txt", "one text\n", "a corpus ends in .jsonl, .ndjson, .json, .csv, .tsv, or these .gz."),
@@ -116,6 +123,61 @@ def test_other_tables_are_refused_with_a_remedy(name: str, content: str, message
     with pytest.raises(BenchbenchError) as refused:
         read(write_file(tmp_path / name, content))
     assert message in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("content", "documents"),
+    [
+        ("id,Text,text,ID\n1,Draft,Final,9\n", [("1", "", "Final", "", {"Text": "Draft", "ID": "9"})]),
+        ("docid,pid,passage\nd,1,a\nd,2,b\n", [(n, "", t, "", {"docid": "d"}) for n, t in (("1", "a"), ("2", "b"))]),
+        (",doc_id,text\n0,1,Pear\n", [("1", "", "Pear", "", {})]),
+        ("text,#,sku\nPear,7,1\n", [("1", "", "Pear", "", {"#": "7"})]),
+    ],
+    ids=["spelt exactly", "passages", "row numbers without name", "row numbers"],
+)
+def test_column_is_chosen_by_its_name(content: str, documents: list[object], tmp_path: Path) -> None:
+    assert read(write_file(tmp_path / "a.csv", content))[0] == documents
+
+
+@pytest.mark.parametrize(
+    ("rows", "note"),
+    [
+        (
+            [{"id": "1", "summary": "Short.", "article": "The long text of a document.", "genre": "news"}],
+            "More is in “article” than in the text, but is not searched: if that is the text, call its column text.",
+        ),
+        (
+            [{"id": "1", "body": "x"}, {"id": "2", "summary": "y"}],
+            "a.jsonl: the id is its column “id”, the text is its column “body” or “summary”.",
+        ),
+        ([{"": 0, "id": "1", "text": "x"}], "Not read: a column without a name."),
+        ([{"id": "1.23E+12", "text": "x"}], "Ids that a spreadsheet seems to have changed: 1.23E+12."),
+        ([{"id": "1 ", "text": "x"}], "Ids that begin or end with white space, which is a part of them: '1 '."),
+    ],
+)
+def test_notes_warn_of_what_may_be_wrong(rows: list[object], note: str, tmp_path: Path) -> None:
+    assert note in read(write_file(tmp_path / "a.jsonl", lines(*rows)))[1]
+
+
+@pytest.mark.parametrize("about", ["README.md", "Read me.txt", "LICENSE", "._docs.csv"])
+def test_table_beside_its_readme_is_read(about: str, tmp_path: Path) -> None:
+    write_file(tmp_path / "docs.csv", "id,title,text\n1,Pear,A green fruit.\n")
+    write_file(tmp_path / about, "About the fruit.")
+    assert read(tmp_path)[0] == [PEAR]
+
+
+def test_several_tables_are_refused(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        write_file(tmp_path / name, "id,text\n1,Pear\n")
+    with pytest.raises(BenchbenchError, match=r"holds several tables: a\.csv, b\.csv\. Write their rows into one\."):
+        read(tmp_path)
+
+
+@pytest.mark.django_db
+def test_repeated_ids_name_their_column(tmp_path: Path) -> None:
+    path = write_file(tmp_path / "a.csv", "product_id,text\nP,Good\nP,Bad\n")
+    with pytest.raises(BenchbenchError, match=r"The document 'P' \(a\.csv, line 3, id in 'product_id'\) occurs before"):
+        import_collection(open_source(path), name="reviews")
 
 
 @pytest.mark.parametrize("name", ["collection.tsv", "a.tsv"])
