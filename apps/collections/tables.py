@@ -1,6 +1,7 @@
 """Documents in a table: CSV, JSON Lines or a list in JSON, a row for each, with columns by usual names."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from types import UnionType
 from django.template.defaultfilters import filesizeformat
 
 from apps.collections.records import DocumentError, DocumentRecord
-from benchbench.decimals import list_some
+from benchbench.decimals import counted, list_some
 from benchbench.files.columns import fold_column
 from benchbench.files.encodings import in_utf8
 from benchbench.files.tables import Row, read_table
@@ -34,6 +35,7 @@ SYNONYMS = {
 NAMES = {field: [fold_column(name) for name in names.split()] for field, names in SYNONYMS.items()}
 BEIR_KEYS = {"_id", "text", "title", "uri", "metadata"}
 BULK_ACTIONS = {"index", "create"}  # of Elasticsearch: the line before a document, with its id
+TAG = re.compile("</(?:p|div|span|li|td|h[1-6]|strong|b|em|a)>|<br ?/?>", re.IGNORECASE)
 MOST_LIST_BYTES = 2**27  # of JSON that is not in lines, and so read at once
 
 
@@ -66,11 +68,13 @@ class _Reading:
     characters: Counter[str] = field(default_factory=Counter)
     spaced: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
+    tagged: int = 0
 
     def add(self, record: DocumentRecord, fields: Mapping[str, str]) -> None:
         for name, column in fields.items():
             self.columns.setdefault(name, {})[column] = None
         self.characters["text"] += len(record.text)
+        self.tagged += TAG.search(record.text) is not None
         id = record.external_id
         self.spaced += [f"{id!a}"] * (id != id.strip())
         self.changed += [id] * bool(CHANGED.fullmatch(id))
@@ -88,6 +92,8 @@ class _Reading:
                 f"More is in {_join([longest])} than in the text, but is not searched: if that is the text, call its "
                 "column text."
             )
+        if self.tagged:
+            yield f"{counted(self.tagged, 'text')} with HTML, whose tags are searched like words: write only the texts."
         if self.spaced:
             yield f"Ids that begin or end with white space, which is a part of them: {list_some(self.spaced)}."
         if self.changed:
@@ -140,6 +146,11 @@ def _unwrap(rows: Iterable[Row], names: Sequence[str]) -> Iterator[Row]:
             row = {"_id": action["_id"], **row}
         elif [*names] == ["column 1", "column 2"]:
             row = dict(zip(("id", "text"), row.values(), strict=True))
+            if " " in row["id"].strip():
+                raise DocumentError(
+                    f"{location} begins with a text, not with an id: write the names id and text above the columns.",
+                    field="file",
+                )
         yield location.rstrip(","), row
         action = {}
 

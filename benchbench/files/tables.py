@@ -103,6 +103,11 @@ def _read_csv(path: Path, delimiter: str, may_be_short: bool) -> tuple[list[str]
         line = 1
         try:
             for row in reader:
+                if delimiter == "\t" and any("\n" in cell and "\t" in cell for cell in row):
+                    raise FileFormatError(
+                        f"{path.name}, line {line}, has a cell that takes in the rows below: close its quotation mark, "
+                        "or write each mark of the cell twice and one around it."
+                    )
                 if any(cell.strip() for cell in row) and not _is_mark(row, delimiter, line):
                     yield f"{path.name}, line {line},", [*map(str.strip, row)] if delimiter == "|" else row
                 line = reader.line_num + 1

@@ -108,6 +108,16 @@ def test_further_columns_are_metadata_and_are_said(tmp_path: Path) -> None:
             "The text may be in “Text (en)” or “Text (de)”: call one of ",
         ),
         ("a.jsonl", lines({"id": ["1", "2"], "text": "x"}), "a.jsonl, line 1 has several ids in 'id': give it one."),
+        (
+            "collection.tsv",
+            "A green fruit\t7\nA plum\t8\n",
+            "line 1, begins with a text, not with an id: write the names",
+        ),
+        (
+            "a.tsv",
+            'id\ttext\n1\t"Pear\n2\tPlum"\n',
+            "a.tsv, line 2, has a cell that takes in the rows below: close its",
+        ),
         ("a.json", json.dumps(["one text"]), "a.json[0] is a string, and each entry must be an object."),
         ("a.csv", "id,text\n1\n", "a.csv, line 2, has 1 cells, but the header has 2."),
         ("a.txt", "one text\n", "a corpus ends in .jsonl, .ndjson, .json, .csv, .tsv, or these .gz."),
@@ -149,6 +159,10 @@ def test_column_is_chosen_by_its_name(content: str, documents: list[object], tmp
         (
             [{"id": "1", "body": "x"}, {"id": "2", "summary": "y"}],
             "a.jsonl: the id is its column “id”, the text is its column “body” or “summary”.",
+        ),
+        (
+            [{"id": "1", "text": "<p>Pear</p>"}],
+            "1 text with HTML, whose tags are searched like words: write only the texts.",
         ),
         ([{"": 0, "id": "1", "text": "x"}], "Not read: a column without a name."),
         ([{"id": "1.23E+12", "text": "x"}], "Ids that a spreadsheet seems to have changed: 1.23E+12."),
