@@ -84,6 +84,8 @@ def test_usual_times_and_limits_need_no_syntax(admin_client: Client, benchmark: 
     assert admin_client.post(change_url(schedule), both | dict.fromkeys(limits, "")).status_code == 302
     schedule.refresh_from_db()
     assert (schedule.cron, schedule.next_run != due) == ("0 4 * * *", True)
+    both = schedule_fields(benchmark.pk, name="both", cron="0 5 * * *", when="0 3 * * 1")
+    assert "You chose “every Monday, 03:00” too" in admin_client.post(ADD, both).content.decode()
     refused = admin_client.post(ADD, schedule_fields(benchmark.pk, cron="", when=""))
     assert "Write a cron expression, or choose a time." in refused.text
 

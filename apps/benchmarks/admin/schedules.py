@@ -90,10 +90,12 @@ class ScheduleForm(LimitsForm, OwnedForm):
 
     def clean(self) -> Any:
         values = super().clean() or self.cleaned_data
-        is_written = "cron" in self.changed_data and "when" not in self.changed_data and values.get("cron")
-        if values.get("when") and not is_written:
-            values["cron"] = values["when"]
-        elif "cron" in self.fields and not values.get("cron"):
+        when, cron, changed = values.get("when"), values.get("cron"), {"when", "cron"} & {*self.changed_data}
+        if when and cron and when != cron and len(changed) == 2:
+            self.add_error("cron", f"You chose “{TIMES[when]}” too: choose “{TIMES['']}”, or leave this as it was.")
+        elif when and not (cron and changed == {"cron"}):
+            values["cron"] = when
+        elif "cron" in self.fields and not cron:
             self.add_error("cron", "Write a cron expression, or choose a time.")
         if "rules" in self.fields and values.get("rules", "").strip():
             self.refuse_limits("rules")
