@@ -74,6 +74,7 @@ DOCUMENTS = {
     "a.txt": "A pear.",
 }
 RUNS = {"trec": ("a.run", "q1 Q0 d1 1 0.5 tag\n"), "flowbaby": ("run.json", json.dumps(RUN))}
+RUNS |= {"table": ("a.csv", "query,doc,rank,score\nq1,d1,1,0.5\n")}
 RUNS |= {"quepid": ("snapshot.json", json.dumps(SNAPSHOT))}
 SCALE = [{"grade": 0, "name": "no"}, {"grade": 1, "name": "yes"}]
 NOW = datetime(2026, 11, 28, tzinfo=UTC)

@@ -162,12 +162,17 @@ def _rank_entries(label: str, entries: list[RunEntry], order_by: OrderBy) -> lis
     if order_by != "score":
         for above, below in pairwise(by_rank):
             if above.rank == below.rank:
-                raise FileFormatError(f"{label} has the rank {above.rank} twice: use --order-by score.")
+                raise FileFormatError(
+                    f"{label} has the rank {above.rank} twice: order it by score.",
+                    field="order_by",
+                    by_command="--order-by score",
+                )
             if order_by == "agree" and above.score < below.score:
                 raise FileFormatError(
                     f"{label} has ranks and scores that disagree: rank {above.rank} has the score "
-                    f"{above.score}, and rank {below.rank} has {below.score}. Use --order-by rank or "
-                    "--order-by score."
+                    f"{above.score}, and rank {below.rank} has {below.score}. Order it by rank or by score.",
+                    field="order_by",
+                    by_command="--order-by rank or --order-by score",
                 )
     scored = ScoredDocuments(label, [entry.canonical_item_id for entry in by_rank], [entry.score for entry in by_rank])
     by_score = scored.rank()

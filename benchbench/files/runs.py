@@ -1,6 +1,6 @@
-"""Files of external rankings: a TREC run, a Flowbaby run, or a Quepid snapshot.
+"""Files of external rankings: a TREC run, a Flowbaby run, a table, or a Quepid snapshot.
 
-The first two are ranked as `benchbench score` does, a snapshot as it is.
+A snapshot is ranked as it is, the others as `benchbench score` does.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -12,17 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchbench.errors import FileFormatError
-from benchbench.files import flowbaby, quepid, trec
+from benchbench.files import flowbaby, quepid, run_tables, trec
 from benchbench.files.flowbaby import OrderBy
 from benchbench.files.sniffing import Kind, sniff
+from benchbench.ir.canonical import Run
 from benchbench.ir.records import RepeatedDocumentError
 from benchbench.reading.strict_json import read_raw_lines
 from benchbench.texts.storable import clean_text
 
-FORMATS = {"trec": "TREC run", "flowbaby": "Flowbaby run", "quepid": "Quepid snapshot"}
+FORMATS = {"trec": "TREC run", "flowbaby": "Flowbaby run", "quepid": "Quepid snapshot", "table": "table"}
 LONGEST_NAME = 255  # characters of a file's name
 COLUMNS = ("qid", "Q0", "docno", "rank", "score", "tag")
-DETECTED: dict[Kind, str] = {"trec-run": "trec", "flowbaby-run": "flowbaby", "quepid-snapshot": "quepid"}
+DETECTED: dict[Kind, str] = {
+    **{"trec-run": "trec", "flowbaby-run": "flowbaby", "quepid-snapshot": "quepid"},
+    **{"table": "table", "keyed": "table", "quepid-ratings": "table"},
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,8 +72,8 @@ class RunFile:
 def read_run_file(path: Path, queries: Container[str], *, format: str = "", order_by: OrderBy | None = None) -> RunFile:
     """Return the rankings of `queries` in a file, `.gz` or not; without `format` it is detected.
 
-    A TREC run is ranked by score, as in trec_eval. So is a Flowbaby run; if its ranks and scores disagree it is
-    refused, unless `order_by` chooses one. A Quepid snapshot has the order of its documents, and the texts of its
+    A TREC run is ranked by score, as in trec_eval. So is a Flowbaby run or table; if its ranks and scores disagree it
+    is refused, unless `order_by` chooses one. A Quepid snapshot has the order of its documents, and the texts of its
     queries are their keys. Raises FileFormatError for a damaged file or another format. It names the
     line or entry if a document is ranked twice for a query. A TREC run's lines of other queries are not checked.
     """
@@ -78,13 +82,14 @@ def read_run_file(path: Path, queries: Container[str], *, format: str = "", orde
         raise FileFormatError(
             f"The format {format!r} does not exist; choose one of {', '.join(FORMATS)}.", field="format"
         )
-    if format != "flowbaby" and order_by:
+    if format not in ("flowbaby", "table") and order_by:
         order = "always ordered by score" if format == "trec" else "always in its own order"
         raise FileFormatError(
             f"{path.name} is a {FORMATS[format]}, which is {order}: leave out the order.", field="order_by"
         )
-    if format == "flowbaby":
-        tags, rankings, unknown_queries = _read_flowbaby(path, queries, order_by)
+    if format in ("flowbaby", "table"):
+        run = flowbaby.read_run(path) if format == "flowbaby" else run_tables.read_run(path, queries)
+        tags, rankings, unknown_queries = _rank_run(path, run, queries, order_by)
     else:
         tags, rankings, unknown_queries = (_read_trec if format == "trec" else _read_quepid)(path, queries)
     with path.open("rb") as file:
@@ -104,8 +109,8 @@ def _detect(path: Path) -> str:
         raise FileFormatError(
             f"{path.name} does not look like a run. A TREC run has lines `{' '.join(COLUMNS)}`, but "
             f"line {number} has {width} column{'' if width == 1 else 's'}. A Flowbaby run is a JSON "
-            f"object with run_id and entries, a Quepid snapshot one with docs and "
-            f"queries. Name the format ({' or '.join(FORMATS)}) if it is one of "
+            f"object with run_id and entries, a Quepid snapshot one with docs and queries; a table has columns query, "
+            f"document, and rank or score. Name the format ({' or '.join(FORMATS)}) if it is one of "
             "these.",
             field="format",
         )
@@ -127,8 +132,7 @@ def _read_trec(path: Path, queries: Container[str]) -> Read:
     return trec.read_tags(path), rankings, unknown_queries
 
 
-def _read_flowbaby(path: Path, queries: Container[str], order_by: OrderBy | None) -> Read:
-    run = flowbaby.read_run(path)
+def _rank_run(path: Path, run: Run, queries: Container[str], order_by: OrderBy | None) -> Read:
     places: dict[tuple[str, str], int] = {}
     for index, entry in enumerate(run.entries):
         first = places.setdefault((entry.query_id, entry.canonical_item_id), index)

@@ -92,7 +92,7 @@ def test_an_error_names_the_keys_that_a_request_has(callers: Callers, dataset: D
     keys = ("canonical_item_id", "rank", "score")
     run = {"run_id": "r", "entries": [{"query_id": "q1"} | dict(zip(keys, entry, strict=True)) for entry in entries]}
     unclear = upload(callers, dataset, json.dumps(run), "run.json").json()
-    assert "Use order_by rank or order_by score" in unclear["detail"], unclear
+    assert "Order it by rank or by score." in unclear["errors"]["order_by"][0], unclear
     answer = upload(callers, dataset).json()
     mapping = Benchmark.objects.get(pk=answer["benchmark"]["id"]).mapping
     requests = {"name": "n", "mapping_id": str(mapping.pk), "config_matrix": {}}

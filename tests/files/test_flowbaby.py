@@ -96,7 +96,7 @@ class TestRun:
     def test_ranks_and_scores_that_disagree_need_a_word(self, written):
         run = read_run(written(entries(("a", 1, 0.1), ("b", 2, 0.5)), "run.json"))
         with pytest.raises(
-            BenchbenchError, match=r"query 'q1', has ranks and scores that disagree.* Use --order-by rank or --order-by"
+            BenchbenchError, match=r"query 'q1', has ranks and scores that disagree.* Order it by rank or"
         ):
             list_rankings(run)
         assert list_rankings(run, order_by="rank") == {"q1": ["a", "b"]}
@@ -105,7 +105,7 @@ class TestRun:
     def test_a_rank_twice_needs_the_scores(self, written):
         run = read_run(written(entries(("a", 1, 0.1), ("b", 1, 0.5)), "run.json"))
         for order_by in ("agree", "rank"):
-            with pytest.raises(BenchbenchError, match="has the rank 1 twice: use --order-by score"):
+            with pytest.raises(BenchbenchError, match="has the rank 1 twice: order it by score"):
                 list_rankings(run, order_by=order_by)
         assert list_rankings(run, order_by="score") == {"q1": ["b", "a"]}
 

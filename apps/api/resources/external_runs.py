@@ -25,7 +25,8 @@ class RunUpload(StrictSerializer):
     """A file of rankings, and how to measure them."""
 
     file = serializers.FileField(
-        help_text="A TREC run (lines qid Q0 docno rank score tag), a Flowbaby run or a Quepid snapshot (JSON); .gz too."
+        help_text="A TREC run (lines qid Q0 docno rank score tag), a table with columns query, document, and rank or "
+        "score, JSON of scores by query and document, a Flowbaby run, or a Quepid snapshot; .gz too."
     )
     name = Text(
         default="",
@@ -42,7 +43,7 @@ class RunUpload(StrictSerializer):
     order_by = serializers.ChoiceField(
         ["score", "rank"],
         required=False,
-        help_text="For a Flowbaby run whose scores and ranks disagree: which of them decides the order.",
+        help_text="For a Flowbaby run or table whose scores and ranks disagree: which of them decides the order.",
     )
     k = serializers.ListField(
         child=Int(min_value=1, max_value=MAX_CUTOFF),

@@ -51,7 +51,8 @@ class RunForm(PageForm):
         label="Run",
         limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
         remedy="For larger files, use manage.py import_run.",
-        help_text="A TREC run (lines qid Q0 docno rank score tag), a Flowbaby run or Quepid snapshot (JSON); .gz too.",
+        help_text="A TREC run (lines qid Q0 docno rank score tag), a table with columns query, document, and rank or "
+        "score, JSON of scores by query and document, a Flowbaby run, or a Quepid snapshot; .gz too.",
     )
     name = forms.CharField(
         max_length=200,
@@ -75,7 +76,7 @@ class RunForm(PageForm):
         required=False,
         choices=ORDERS,
         label="Ordered by",
-        help_text="For a Flowbaby run. A TREC run is ordered by its scores; its ranks are not read.",
+        help_text="For a Flowbaby run or table. A TREC run is ordered by its scores; its ranks are not read.",
     )
     k = ListField(
         parse_integers,

@@ -24,9 +24,10 @@ from benchbench.reading.calls import split_calls
 class Command(UseCaseCommand):
     help = """Import rankings made elsewhere, one run per file, and measure them against a dataset.
 
-FILE is a TREC run (lines `qid Q0 docno rank score tag`), a Flowbaby run (JSON with run_id and entries) or a Quepid
-snapshot (JSON with docs and queries, whose texts are the keys), recognised by its content; it may be a .gz. No
-collection is needed: judgments and runs name documents by id.
+FILE is a TREC run (lines `qid Q0 docno rank score tag`), a table with columns query, document, and rank or score, JSON
+of scores by query and document, a Flowbaby run (JSON with run_id and entries) or a Quepid snapshot (JSON with docs and
+queries, whose texts are the keys), recognised by its content; it may be a .gz. No collection is needed: judgments and
+runs name documents by id.
 
 Imported runs work like any other: compare, gate, pin as a baseline, export, or inspect them query by query.
 Documents are ranked as by `benchbench score`: by score as float32, then by document id, both descending. The rank
@@ -39,7 +40,9 @@ a document twice for a query is refused, with its line. All files are imported, 
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="TREC, Flowbaby or Quepid; .gz too.")
+        parser.add_argument(
+            "files", nargs="+", type=Path, metavar="FILE", help="TREC, table, Flowbaby, Quepid; .gz too."
+        )
         parser.add_argument("--dataset", required=True, metavar="NAME", help="Name or id of the judged queries.")
         parser.add_argument(
             "--dataset-version",
@@ -51,7 +54,9 @@ a document twice for a query is refused, with its line. All files are imported, 
         parser.add_argument("--name", default="", help="Name of the new benchmark. Without one, the first run's.")
         parser.add_argument("--format", choices=list(FORMATS), default="", help="Default: detected from FILE.")
         parser.add_argument(
-            "--order-by", choices=["rank", "score"], help="Order of a Flowbaby run whose ranks and scores disagree."
+            "--order-by",
+            choices=["rank", "score"],
+            help="Order of a Flowbaby run or table whose ranks and scores disagree.",
         )
         parser.add_argument(
             "--measures",
