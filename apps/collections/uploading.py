@@ -16,7 +16,9 @@ from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
 from apps.collections.sources import Source, SourceError, open_source, refuse_judged
 from apps.collections.tables import ENDINGS as TABLES
+from benchbench.errors import BenchbenchError
 from benchbench.files.archives import describe_binary, list_unread, require_unpacked_size, unpacked
+from benchbench.files.sniffing import SwappedError
 from benchbench.site.pages import stored
 from benchbench.site.reading import cut_batches, yield_read
 
@@ -72,6 +74,17 @@ def ensure_uploaded_collection(
     notes: list[str] = []
     with _opened(upload, "", notes, references) as documents:
         return ensure_collection(documents, name=name, owner=owner)[0], notes
+
+
+def refuse_judged_upload(upload: UploadedFile) -> None:
+    """Raise SwappedError for an uploaded file of queries or judgments; other faults are left to the import."""
+    try:
+        with _opened(upload, "", []) as documents:
+            next(documents, None)
+    except SwappedError:
+        raise
+    except BenchbenchError:
+        return
 
 
 def describe_unread(upload: UploadedFile) -> str:

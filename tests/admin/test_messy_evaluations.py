@@ -105,6 +105,11 @@ REFUSED: dict[str, tuple[Files, Files, str]] = {
         {"queries.jsonl": QUERIES},
         "corpus.jsonl holds documents, not judged queries",
     ),
+    "both tables swapped": (
+        {"shop.csv": "sku,name,description\nd1,Pear,A green fruit.\n"},
+        {"judged.csv": TABLE},
+        "judged.csv holds judged queries, not documents",
+    ),
     "a zip of pages": (
         {"pages.zip": pack({"a.md": "# A"})},
         {"judged.csv": TABLE},

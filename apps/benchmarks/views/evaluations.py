@@ -18,7 +18,13 @@ from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminRadioSelectWidget
 
 from apps.collections.models import Collection
-from apps.collections.uploading import ACCEPTED, ENDINGS, describe_unread, ensure_uploaded_collection
+from apps.collections.uploading import (
+    ACCEPTED,
+    ENDINGS,
+    describe_unread,
+    ensure_uploaded_collection,
+    refuse_judged_upload,
+)
 from apps.datasets.forms import QueriesForm
 from apps.datasets.importing import DatasetImport, import_dataset
 from apps.datasets.models import Dataset, Judgment
@@ -217,7 +223,14 @@ class _Rows:
     def find_or_import(self) -> tuple[Dataset, Collection]:
         """Return both. Uploaded queries are read again if no reference matches the uploaded documents as written."""
         form, values = self.form, self.form.cleaned_data
-        dataset = self._keep("dataset", values["dataset"] or self._import_queries())
+        try:
+            dataset = self._keep("dataset", values["dataset"] or self._import_queries())
+        except BenchbenchError as error:
+            if values["corpus"] and not isinstance(error, SwappedError):
+                form.content_field = "corpus"
+                refuse_judged_upload(values["corpus"])
+                form.content_field = "queries"
+            raise
         form.content_field = "corpus"
         if not values["collection"]:
             values["collection"], self.notes = _import_corpus(values["corpus"], self.user, dataset)
