@@ -28,3 +28,14 @@ def test_a_file_that_is_too_large_is_not_sent(page, tmp_path):
     with page.expect_response("**/preview/"):
         page.set_input_files("[name=file]", str(file))
     assert error.text_content() == ""
+
+
+def test_collection_is_named_after_its_file(page, tmp_path):
+    file = tmp_path / "shop.v2.csv"
+    file.write_text("id,text\n1,Pear\n")
+    page.goto(reverse("admin:collections_collection_add"))
+    page.set_input_files("[name=file]", str(file))
+    assert page.input_value("[name=name]") == "shop.v2"
+    page.fill("[name=name]", "Shop")
+    page.set_input_files("[name=file]", str(file))
+    assert page.input_value("[name=name]") == "Shop"
