@@ -50,6 +50,18 @@ def test_documents_keep_the_name_of_their_file(staff: Client) -> None:
     assert Collection.objects.get().name == "corpus"
 
 
+def test_notes_stay_until_the_benchmark_starts(staff: Client) -> None:
+    table = "id,text,body_html\nd1,Pear,A longer text of the pear\nd2,Plum,A longer text of the plum\n"
+    files = {"corpus": SimpleUploadedFile("shop.csv", table.encode())}
+    judged = SimpleUploadedFile("judged.csv", b"query,document,grade\npear,d1,1\n")
+    staff.post(reverse(FORM), files | {"queries": judged, "question": "modes", "encoder": ENCODER})
+    page, note = reverse("admin:evaluation", args=[Preparation.objects.get().pk]), "More is in “body_html” than in the"
+    assert note in staff.get(page).content.decode()
+    wait(Operation.objects.get())
+    assert note in staff.get(staff.get(page).url).content.decode()
+    assert note not in staff.get(staff.get(page).url).content.decode()
+
+
 def test_two_files_lead_to_a_benchmark(staff: Client, django_assert_max_num_queries: Any) -> None:
     response = send(staff)
     lead = Operation.objects.get()

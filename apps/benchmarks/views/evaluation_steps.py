@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from django.contrib.messages import get_messages
+from django.contrib.messages.storage.base import BaseStorage
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
@@ -57,7 +59,16 @@ def evaluation_progress(request: HttpRequest, model_admin: SiteAdmin, preparatio
         "is_running": not {"queued", "running"}.isdisjoint(states),
         "retry_url": f"{reverse('admin:new_evaluation')}?{urlencode(again, safe='', quote_via=quote)}",
     }
-    return model_admin.render_page(request, "benchmarks/evaluation.html", context)
+    response = model_admin.render_page(request, "benchmarks/evaluation.html", context)
+    response.add_post_render_callback(lambda _: _keep_messages(request))
+    return response
+
+
+def _keep_messages(request: HttpRequest) -> None:
+    """Show what was read of the files on the benchmark's page again: this page may lead to it within a second."""
+    messages = get_messages(request)
+    if isinstance(messages, BaseStorage):
+        messages.used = False
 
 
 @dataclass(frozen=True)
