@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
+from django.utils.html import format_html_join
 from unfold.decorators import display
 
 from apps.collections.models import Collection
@@ -115,7 +116,8 @@ class IndexAdmin(FactsFirstAdmin):
 
     @display(description="warnings", empty_value="–")
     def warnings(self, index: Index) -> str | None:
-        return " ".join(list_index_warnings(index)) or None
+        notes = [(each,) for each in list_index_warnings(index)]
+        return format_html_join("", '<p class="bb-note bb-note-warn">{}</p>', notes) or None
 
     @display(description="chunks of")
     def chunking(self, index: Index) -> str:
