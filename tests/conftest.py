@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.apps import apps
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import connection
@@ -22,6 +23,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from apps.accounts import throttling
+from apps.accounts.roles import make_roles
 from apps.operations.workers import watchdog
 from benchbench import embedded
 from benchbench.process import collect_less
@@ -150,6 +152,12 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any, groups_of_mig
             groups_of_migrations.setdefault(name, set()).add(f"{label}.{codename}")
         if not keeps_migrated():
             keep_migrated()
+
+
+@pytest.fixture
+def roles(db: None) -> None:
+    """The groups of the roles, which a test that commits takes away."""
+    make_roles(apps)
 
 
 @pytest.fixture(autouse=True)

@@ -125,7 +125,7 @@ def test_groups_are_changed_by_superusers_alone(client: Client, manager: User) -
     assert not personal.permissions.exists()
 
 
-def test_deletion_of_a_group_is_told_in_numbers(admin_client: Client) -> None:
+def test_deletion_of_a_group_is_told_in_numbers(admin_client: Client, roles: None) -> None:
     role = Group.objects.get(name="editor")
     role.user_set.add(User.objects.create_user("ben"))
     page = admin_client.get(reverse("admin:auth_group_delete", args=[role.pk])).content.decode()

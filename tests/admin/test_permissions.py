@@ -243,7 +243,7 @@ HOME = "/admin/rq/"
 
 
 @pytest.mark.parametrize(("codename", "sees"), [("view_benchmark", True), (None, False)])
-def test_groups_beside_the_judges_count(codename: str | None, sees: bool, db: None) -> None:
+def test_groups_beside_the_judges_count(codename: str | None, sees: bool, roles: None) -> None:
     team = Group.objects.create(name="readers")
     team.permissions.set(Permission.objects.filter(codename=codename))
     judge = User.objects.create_user("jim", is_staff=True)

@@ -8,13 +8,11 @@ from typing import Any
 import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
-from django.apps import apps
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
-from apps.accounts.roles import make_roles
 from apps.accounts.single_sign_on import Person, SignInRefusedError, admit, read_person
 from apps.accounts.throttling import uncount
 from benchbench.site.presets import build_provider
@@ -70,8 +68,7 @@ def test_known_staff_enter_by_their_address(db):
         assert "not active staff" in refusal(Person("ada@bench.example", frozenset()), ada)
 
 
-def test_people_of_the_domain_become_viewers(db, rules):
-    make_roles(apps)  # which a test that commits takes away
+def test_people_of_the_domain_become_viewers(roles, rules):
     created = admit(Person("bo@bench.example", frozenset(), "Bo", "Li"), None)
     assert (created.username, created.is_staff, created.is_superuser) == ("bo@bench.example", True, False)
     assert [group.name for group in created.groups.all()] == ["viewer"]

@@ -310,7 +310,7 @@ def test_invalid_schedules_are_refused_with_their_field(db, values, field):
 
 
 @pytest.fixture
-def shared(db: None) -> Schedule:
+def shared(roles: None) -> Schedule:
     """A schedule that ada shares with a team; the baseline "plans" is of a benchmark that only she sees."""
     ada, team = User.objects.create_user("ada", is_staff=True), Group.objects.create(name="crew")
     ada.groups.set([team, Group.objects.get(name="editor")])

@@ -86,7 +86,7 @@ def join(user: User, *groups: str) -> User:
     return User.objects.get(pk=user.pk)  # without cached permissions
 
 
-def test_blind_rounds_stay_blind_in_their_team(client, split):
+def test_blind_rounds_stay_blind_in_their_team(client, split, roles):
     """Leading needs ownership, or the team and the right to change rounds; a judge of a blind one does not lead."""
     Round.objects.update(team=Group.objects.get_or_create(name="search")[0])
     run = split.runs.order_by("run_order")[0]
@@ -113,7 +113,7 @@ def test_blind_rounds_stay_blind_in_their_team(client, split):
     assert may_lead(Round.objects.get(), join(User.objects.get(username="ada"), "editor", "search"))
 
 
-def test_judges_have_a_short_menu_and_tasks(client, split, benchmark, ada):
+def test_judges_have_a_short_menu_and_tasks(client, split, benchmark, ada, roles):
     client.force_login(join(ada, "judge", "search"))
     Round.objects.update(team=Group.objects.get(name="search"))
     opened = open_for(benchmark, [ada], owner=split.owner, name="vegetables")

@@ -144,7 +144,7 @@ def test_what_waits_is_listed_with_its_remedy(make_staff, benchmark):
     assert [task.act for task in list_tasks(ada)] == ["Open the round"]
 
 
-def test_who_only_judges_sees_no_results(client, benchmark):
+def test_who_only_judges_sees_no_results(client, benchmark, roles):
     checks = [{"name": "a", "outcome": "failed"}]
     GateOutcome.objects.create(run=benchmark.runs.all()[0], rules={}, outcome="failed", checks=checks)
     judge = User.objects.create_user("jim", is_staff=True)
