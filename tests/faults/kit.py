@@ -8,6 +8,7 @@ operation has ended, no batch counts twice, no row is lost, every figure is what
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -247,7 +248,9 @@ def undisturbed(kind: Kind) -> Any:
     """Return the figures of work that nothing disturbed, done in this process once."""
     if kind.name not in _UNDISTURBED:
         _UNDISTURBED[kind.name] = kind.figures(kind.do())
-        CachedVector.objects.all().delete()  # or nothing would be encoded any more
+        CachedVector.objects.all().delete()  # or nothing would be encoded any more, and no store filled
+        for folder in Path(settings.BENCHBENCH_VECTOR_DIR).glob("*.stores"):
+            shutil.rmtree(folder)
     return _UNDISTURBED[kind.name]
 
 
