@@ -1,4 +1,6 @@
-"""A site whose embedded database has no room: sends it a dataset, then another once there is, and prints the answers.
+"""A site whose embedded database has no room: sends it datasets before and after there is some, and prints the answers.
+
+The room ends first for the rows, which PostgreSQL refuses, and then for its log, for which it stops.
 
 `python -m tests.faults.small_disk FOLDER BYTES -m tests.faults.full_data`, with the FOLDER in which root's part of data
 folders lies.
@@ -6,13 +8,18 @@ folders lies.
 
 import json
 import os
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import django
+from django.db.utils import OperationalError
 
 from benchbench.embedded.places import FOR_ROOT
+from tests.waiting import until
 
 LEFT = 2**20
+WRITE_LOG = "SELECT pg_logical_emit_message(true, 'test', repeat('x', 1000000))"
 
 
 def main() -> None:
@@ -29,22 +36,53 @@ def main() -> None:
     call_command("migrate", verbosity=0)
     client = Client(raise_request_exception=False, headers={"host": "localhost"})
     client.force_login(User.objects.create_superuser("ada"))
-    full = FOR_ROOT / "full"
-    state = os.statvfs(full.parent)
-    full.write_bytes(bytes(state.f_bavail * state.f_frsize - LEFT))
-    refused = send(client, "refused")
+    run_sql("SELECT pg_switch_wal()")
+    run_sql(WRITE_LOG)  # which begins a segment of 16 MB, so that the rows are what finds no room
+    full = fill(FOR_ROOT)
+    answers = [send(client, "refused")]
     stored = Dataset.objects.count()
     full.unlink()
-    taken = send(client, "taken")
-    print(
-        json.dumps([refused.status_code, refused.content.decode(), stored, taken.status_code, Dataset.objects.count()])
-    )
+    answers.append(send(client, "taken"))
+    full = fill(FOR_ROOT)
+    with suppress(OperationalError):
+        while True:
+            run_sql(WRITE_LOG)
+    answers.append(send(client, "stopped"))
+    full.unlink()
+    until(lambda: send(client, "restarted").status_code == 302, "an upload taken by the restarted database")
+    print(json.dumps([[answer.status_code for answer in answers], answers[0].content.decode(), stored, names()]))
+
+
+def fill(folder: Path) -> Path:
+    """Leave `LEFT` bytes of the folder's disk."""
+    full = folder / "full"
+    with full.open("wb", buffering=0) as file:
+        with suppress(OSError):
+            while file.write(bytes(LEFT)) == LEFT:
+                pass
+        file.truncate(file.tell() - LEFT)
+    return full
+
+
+def run_sql(statement: str) -> None:
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def names() -> list[str]:
+    from apps.datasets.models import Dataset
+
+    return sorted(Dataset.objects.values_list("name", flat=True))
 
 
 def send(client: Any, name: str) -> Any:
-    """Upload a dataset whose rows take more than the room that is left."""
+    """Upload a dataset whose rows take more than the room that is left, as a request of its own."""
     from django.core.files.uploadedfile import SimpleUploadedFile
+    from django.db import close_old_connections
 
+    close_old_connections()  # as each request does; Django's test client leaves it out
     judged = [{"doc_ref": {"document_id": "d"}, "relevance_grade": 1}]
     texts = [os.urandom(2000).hex() for _ in range(1000)]
     queries = [{"query_key": f"q{n}", "query_text": text, "relevant_docs": judged} for n, text in enumerate(texts)]
