@@ -3,6 +3,8 @@
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models.functions import Left, Length
 from django.forms import ModelForm
 from django.http import HttpRequest
 from django.urls import reverse
@@ -16,6 +18,8 @@ from apps.collections.models import Collection, Document
 from benchbench.site.admin import FactsFirstAdmin, LargeAdmin, VisibleFilter
 from benchbench.site.lists import filter_empty
 from benchbench.site.panels import Button, Page, Panel, add_button, build_list_url
+
+BEGINNING = 300  # characters of a text in the list
 
 
 @admin.register(Collection)
@@ -76,7 +80,8 @@ class CollectionAdmin(FactsFirstAdmin):
 @admin.register(Document)
 class DocumentAdmin(LargeAdmin):
     through = "collection"
-    list_display = ("title_or_id", "external_id", "file_name", "in_collection", "removed_at")
+    list_display = ("title_or_id", "beginning", "characters", "external_id", "file_name", "in_collection", "removed_at")
+    phone_columns = ("beginning", "characters")
     list_select_related = ("collection",)
     list_filter = (("collection", VisibleFilter), ("removed_at", filter_empty("state", "Present", "Removed")))
     search_fields = ("=external_id", "title", "opening", "=uri", "=content_hash")
@@ -88,6 +93,23 @@ class DocumentAdmin(LargeAdmin):
         match = request.resolver_match
         on_its_page = match is not None and match.url_name == "collections_document_change"
         return documents if on_its_page else documents.defer("text", "metadata")
+
+    def annotate_rows(self, request: HttpRequest, rows: QuerySet[Document]) -> QuerySet[Document]:
+        """Return the rows with their lengths and first characters, so that no list loads a text."""
+        one = Document.objects.filter(pk=OuterRef("pk")).order_by()  # computed for the rows of a page, after sorting
+        values = {"head": Left("text", BEGINNING), "length": Length("text")}
+        subqueries = {name: Subquery(one.annotate(**{name: value}).values(name)) for name, value in values.items()}
+        return super().annotate_rows(request, rows.annotate(**subqueries))
+
+    @display(description="text", empty_value="–")
+    def beginning(self, document: Any) -> str:
+        """Return how the text begins; of a document without a title, how it continues after its name."""
+        words = " ".join(document.head.split())
+        return words if document.title else words.removeprefix(str(document).removesuffix(" …")).lstrip()
+
+    @display(description="characters", ordering="length")
+    def characters(self, document: Any) -> str:
+        return f"{document.length:,}"
 
     @display(description="document", ordering="title")
     def title_or_id(self, document: Document) -> str:

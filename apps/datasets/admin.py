@@ -12,7 +12,16 @@ from unfold.decorators import display
 
 from apps.accounts.selected import ArchiveFilter, TagFilter, TaggedAdmin
 from apps.datasets.editing.drafts import build_difference, count_changes, discard_draft
-from apps.datasets.filters import KIND_FILTERS, FormatFilter, GradeFilter, NewestFilter, RelevantFilter, name_format
+from apps.datasets.filters import (
+    KIND_FILTERS,
+    SEARCH_HELP,
+    FormatFilter,
+    GradeFilter,
+    NewestFilter,
+    RelevantFilter,
+    list_searched,
+    name_format,
+)
 from apps.datasets.formats.registry import WRITERS
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.views import datasets as views
@@ -201,8 +210,8 @@ class JudgmentAdmin(LargeAdmin):
     phone_columns = ("grade_label", "query_text")
     list_select_related = ("query__dataset",)
     list_filter = (NewestFilter, GradeFilter, "source", ("query__dataset", VisibleFilter))
-    search_fields = ("=query__key",)
-    search_help_text = "The key of a query"
+    search_fields = list_searched()
+    search_help_text = SEARCH_HELP
     ordering = ("query_id", "id")
     fieldsets = (
         (None, {"fields": (("document", "grade"), ("source", "judge"), "note")}),

@@ -13,6 +13,14 @@ from apps.datasets.models import Judgment, Query
 from benchbench.reading.ids import parse_uuid
 
 SAMPLED = 10_000  # queries of a dataset in which the choices of a filter occur
+SEARCH_HELP = "Words of the query, its key, or the document's id, address or file name"
+REFERENCE_KEYS = ("document_id", "uri", "path", "file_name", "content_hash")
+
+
+def list_searched(judgment: str = "") -> tuple[str, ...]:
+    """Return what a search of judgments reads, with the prefix `judgment`: the query, and values of the reference."""
+    references = [f"{judgment}doc_ref__{key}" for key in REFERENCE_KEYS]
+    return (f"={judgment}query__key", f"{judgment}query__text", *references)
 
 
 def name_format(key: str) -> str:

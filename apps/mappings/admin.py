@@ -10,6 +10,7 @@ from unfold.decorators import display
 
 from apps.collections.models import Collection
 from apps.datasets.editing.drafts import find_draft
+from apps.datasets.filters import SEARCH_HELP, list_searched
 from apps.datasets.formats.registry import WRITERS
 from apps.datasets.models import Dataset
 from apps.engines.declarations import list_engines
@@ -131,8 +132,8 @@ class ResolutionAdmin(LargeAdmin):
     list_display = ("reference", "query", "outcome_label", "document", "key", "reason", "drafted")
     list_select_related = ("judgment__query", "document")
     list_filter = ("outcome", ("mapping", VisibleFilter))
-    search_fields = ("=judgment__query__key",)
-    search_help_text = "The key of a query"
+    search_fields = list_searched("judgment__")
+    search_help_text = SEARCH_HELP
     ordering = ("mapping_id", "judgment_id")
     fieldsets = (
         (None, {"fields": ("mapping", ("judgment", "query"), ("outcome_label", "key"), "document", "reason")}),

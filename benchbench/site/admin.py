@@ -263,7 +263,7 @@ class FactAdmin(SiteAdmin):
 
 
 class LargeAdmin(FactAdmin):
-    """Admin class of facts in large tables, whose lists must not count them."""
+    """Admin class of facts in large tables, whose lists count them only where that is cheap."""
 
     paginator = InfinitePaginator
     show_full_result_count = False

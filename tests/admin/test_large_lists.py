@@ -2,12 +2,14 @@
 
 import re
 
+import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from apps.collections.models import Document
 from apps.datasets.models import Judgment, Query
+from benchbench.site import lists
 from benchbench.site.panels import build_list_url
 from tests.factories import make_collection, make_dataset
 
@@ -20,7 +22,37 @@ def read_pages(client: Client, address: str) -> tuple[list[str], str]:
     return re.findall(r">(First|Previous|Next|Page \d+)<", pager), extent[1].strip() if extent else ""
 
 
-def test_large_list_has_pages_and_about_how_many(admin_client: Client) -> None:
+def test_small_lists_have_exact_numbers(admin_client: Client) -> None:
+    make_dataset({f"q{number}": [({"document_id": "a"}, 1)] for number in range(81)})
+    for model, noun in ((Query, "queries"), (Judgment, "judgments")):
+        assert read_pages(admin_client, build_list_url(model)) == (["Page 1", "Next"], f"81 {noun}")
+
+
+def test_judgments_are_searched_by_query_and_document(admin_client: Client) -> None:
+    make_dataset({"q1": [({"document_id": "MED-17"}, 2)], "q2": [({"uri": "https://a.example/red.html"}, 1)]}, name="F")
+    Query.objects.filter(key="q1").update(text="does tea help sleep")
+    Query.objects.filter(key="q2").update(text="what colour are apples")
+    hits = {"tea": ["q1"], "Q2": ["q2"], "med-17": ["q1"], "red.html": ["q2"], "apples red": ["q2"], "tea red": []}
+    hits |= {"document_id": [], "uri": [], "example": ["q2"]}
+    assert {words: [row[3] for row in listed(admin_client, Judgment, q=words)] for words in hits} == hits
+    assert "document" in admin_client.get(build_list_url(Judgment)).text.partition('placeholder="Words of')[2][:80]
+
+
+def test_documents_show_their_words_and_length(admin_client: Client) -> None:
+    titled = {"external_id": "a", "title": "Tea", "text": "Green tea\n  keeps " + "awake " * 100}
+    untitled = {"external_id": "b", "title": "", "text": "Statins and survival " * 20}
+    make_collection("Shelf", [titled, untitled])
+    with CaptureQueriesContext(connection) as captured:
+        first, second = listed(admin_client, Document)
+    assert [first[0], first[1][:21], *first[2:4]] == ["Tea", "Green tea keeps awake", "618", "a"]
+    assert len(second[0]) <= 92
+    assert [second[0][:28], second[1][:7], second[2]] == ["Statins and survival Statins", "Statins", "420"]
+    assert not [query for query in captured.captured_queries if '"collections_document"."text",' in query["sql"]]
+    assert [row[2] for row in listed(admin_client, Document, o="-3")] == ["420", "618"]
+
+
+def test_large_list_has_pages_and_about_how_many(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lists, "CHEAP", 0)
     make_collection("Shelf", [{"title": f"row {number}"} for number in range(75)])
     with connection.cursor() as cursor:
         cursor.execute(f"ANALYZE {Document._meta.db_table}")

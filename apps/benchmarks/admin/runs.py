@@ -132,8 +132,8 @@ class QueryResultAdmin(LargeAdmin):
     phone_columns = ("run", "time")
     list_filter = (("run__benchmark", VisibleFilter), ("error", filter_empty("result", "Answered", "Failed")))
     list_select_related = ("run__benchmark", "query")
-    search_fields = ("=query__key",)
-    search_help_text = "The key of a query"
+    search_fields = ("=query__key", "query__text")
+    search_help_text = "Words of the query, or its key"
     ordering = ("stage_list_id", "place")
 
     def get_queryset(self, request: HttpRequest) -> Any:
