@@ -53,8 +53,9 @@ def prepare_mapping(collection: Collection, owner: User | None) -> Mapping:
 
 
 def prepare_index(collection: Collection, owner: User | None) -> Index:
-    """Return the index of whole documents, ready or still to be built."""
+    """Return the index of documents, divided where the encoder stops reading, ready or still to be built."""
     made_of: dict[str, Any] = {"name": INDEX, "encoder": settings.BENCHBENCH_DEFAULT_MODEL}
+    made_of["chunk_parameters"] = {"fit_encoder": True}
     # The index of an interrupted demo continues where it stopped.
     equal = filter_equal_indexes(collection, owner, **made_of).filter(owner=owner)
     return equal.first() or create_index(collection, **made_of, owner=owner)

@@ -122,10 +122,11 @@ class IndexAdmin(FactsFirstAdmin):
     @display(description="chunks of")
     def chunking(self, index: Index) -> str:
         size, overlap = index.chunk_parameters.get("size"), index.chunk_parameters.get("overlap", 0)
+        fits = ", divided where the encoder stops reading" if index.chunk_parameters.get("fit_encoder") else ""
         if not size:
-            return "whole documents"
+            return f"whole documents{fits}"
         by_section = index.strategy != "flat" or index.chunk_parameters.get("sections")
-        return f"{size} characters, overlapping by {overlap}" + (", section by section" if by_section else "")
+        return f"{size} characters, overlapping by {overlap}{', section by section' if by_section else ''}{fits}"
 
     @display(description="searches only", empty_value="everything")
     def routing(self, index: Index) -> str | None:

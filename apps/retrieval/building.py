@@ -68,6 +68,17 @@ def require_chunk_limit(collection: Collection, strategy: str, parameters: Mappi
     )
 
 
+def require_fitted_limit(collection: Collection, count: int) -> None:
+    """Check the number of chunks so far that fit an encoder, which only dividing them shows. Raises IndexingError."""
+    limit = max(settings.BENCHBENCH_MAX_CHUNKS, collection.document_count)
+    if count > limit:
+        raise IndexingError(
+            f'The documents of "{collection}" divide into more than {limit:,} chunks that the encoder reads to their '
+            "end (BENCHBENCH_MAX_CHUNKS): leave fit_encoder out, or choose an encoder that reads more.",
+            field="chunk_parameters",
+        )
+
+
 def _count_windows(collection: Collection, length: str, size: int, overlap: int) -> int:
     documents, arguments = list_live(collection).values("text").query.sql_with_params()
     counted = WINDOWS.format(length=length, overlap=int(overlap), step=int(size - overlap))

@@ -10,12 +10,14 @@ from django.utils import timezone
 
 from apps.collections.models import Collection, Section, list_live
 from apps.collections.records import DocumentRecord, SectionRecord
-from apps.retrieval.building import require_chunk_limit
+from apps.retrieval.building import require_chunk_limit, require_fitted_limit
+from apps.retrieval.encoders.base import Encoder
 from apps.retrieval.fingerprints import fingerprint, hash_text
+from apps.retrieval.fitting import fit_pieces
 from apps.retrieval.models import ChunkSet
 from apps.retrieval.search.holding import find_locked_set
 from apps.retrieval.strategies import TREES, get_strategy, select_chunk_parameters
-from apps.retrieval.strategies.base import Piece
+from apps.retrieval.strategies.base import FIT, Piece
 from benchbench.database.binary import batched
 
 DOCUMENTS_AT_ONCE = 1000
@@ -38,17 +40,18 @@ def make_chunk_set(
     *,
     strategy: str,
     parameters: Mapping[str, object],
-    tree_models: Mapping[str, object] | None = None,
+    models: Mapping[str, object] | None = None,
+    encoder: Encoder | None = None,
     on_part: Callable[[], None] = lambda: None,
 ) -> ChunkSet:
     """Return the chunk set of the collection's current documents, created in one transaction if missing.
 
     Positions number the chunks by external_id in code point order, then order in the document; equal scores rank in
-    this order. Summaries follow, level by level, in the same order. Search parameters do not identify the set. A tree
-    starts with its chunks only; `describe_models`, the models that grow it later (`retrieval.growing`), is part of its
-    identity. Locks the collection, so that imports wait, and the set, so that it is not deleted before an index uses
-    it. `on_part` is called between parts and may raise. Raises StrategyError, ChunkingError, and IndexingError above
-    BENCHBENCH_MAX_CHUNKS.
+    this order. Summaries follow, level by level, in the same order. Search parameters do not identify the set. Of its
+    identity are `describe_models`: the models that grow a tree later (`retrieval.growing`), which starts with its
+    chunks only, and the `encoder` whose window chunks are to fit. Locks the collection, so that imports wait, and the
+    set, so that it is not deleted before an index uses it. `on_part` is called between parts and may raise. Raises
+    StrategyError, ChunkingError, and IndexingError above BENCHBENCH_MAX_CHUNKS.
     """
     parameters = select_chunk_parameters(get_strategy(strategy), parameters)
     locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
@@ -57,7 +60,7 @@ def make_chunk_set(
         state=locked.fingerprint,
         strategy=strategy,
         parameters=dict(parameters),
-        **tree_models or {},
+        **models or {},
     )
     existing = find_locked_set(key)
     if existing:
@@ -71,7 +74,7 @@ def make_chunk_set(
         parameters=parameters,
         fingerprint=key,
     )
-    counts = _add_levels(chunk_set, on_part)
+    counts = _add_levels(chunk_set, encoder, on_part)
     chunk_set.chunk_count, chunk_set.summary_count = counts[0], sum(counts[1:])
     chunk_set.completed_at = None if strategy in TREES else timezone.now()
     chunk_set.build_seconds = time.perf_counter() - started
@@ -79,7 +82,7 @@ def make_chunk_set(
     return chunk_set
 
 
-def _add_levels(chunk_set: ChunkSet, on_part: Callable[[], None]) -> list[int]:
+def _add_levels(chunk_set: ChunkSet, encoder: Encoder | None, on_part: Callable[[], None]) -> list[int]:
     """Store the pieces of all documents, level by level from the chunks up. Return the number of each level."""
     strategy = get_strategy(chunk_set.strategy)
     parameters = strategy.check(chunk_set.parameters)
@@ -91,14 +94,17 @@ def _add_levels(chunk_set: ChunkSet, on_part: Callable[[], None]) -> list[int]:
         for documents in _read_documents(chunk_set.collection):
             on_part()
             rows, links = [], []
-            for pk, section_ids, record in documents:
+            cut = [(record.text, list(strategy.cut_chunks(record, parameters))) for _, _, record in documents]
+            fitted = fit_pieces(cut, encoder) if FIT in parameters and encoder else [pieces for _, pieces in cut]
+            for (pk, section_ids, _), pieces in zip(documents, fitted, strict=True):
                 if level + 1 < strategy.levels:
                     starts[pk] = position
-                pieces = [piece for piece in strategy.cut_chunks(record, parameters) if piece.level == level]
-                for ordinal, piece in enumerate(pieces):
+                for ordinal, piece in enumerate(piece for piece in pieces if piece.level == level):
                     rows.append((chunk_set.pk, position, pk, *_build_row(piece, ordinal, section_ids)))
                     links += [(position, below[pk] + child) for child in piece.children]
                     position += 1
+            if FIT in parameters:
+                require_fitted_limit(chunk_set.collection, position)
             store_pieces(chunk_set, rows, links)
         below = starts
         counts.append(position - first)

@@ -104,6 +104,11 @@ class IndexForm(PageForm, ParameterFields):
         label="Split at sections",
         help_text="No chunk spans two sections of a document. Levels and trees always do this.",
     )
+    fit_encoder = forms.BooleanField(
+        required=False,
+        label="Divide at the end of the encoder's input",
+        help_text="A chunk, or a whole document, that is longer than the encoder reads goes on in further chunks.",
+    )
     llm = forms.CharField(
         required=False,
         max_length=500,
@@ -121,7 +126,7 @@ class IndexForm(PageForm, ParameterFields):
         (
             "Chunks",
             "Long documents are easier to find in chunks; a hit on a chunk counts for its document.",
-            ("size", "overlap", "by_section"),
+            ("size", "overlap", "by_section", "fit_encoder"),
         ),
         (
             "Strategy",
@@ -140,7 +145,10 @@ class IndexForm(PageForm, ParameterFields):
 
     def clean(self) -> None:
         values = self.cleaned_data
-        if values.get("strategy", "flat") not in ("", "flat") or values.get("size"):
+        is_flat = values.get("strategy", "flat") in ("", "flat")
+        if values.get("fit_encoder") and not (is_flat and values.get("encoder")):
+            self.add_error("fit_encoder", "Only chunks of the strategy flat are divided so, and by an encoder.")
+        if values.get("size") or not is_flat:
             return
         if values.get("overlap"):
             self.add_error("overlap", "Whole documents do not overlap: set a chunk size.")
@@ -166,7 +174,7 @@ class IndexForm(PageForm, ParameterFields):
         values = self.cleaned_data
         parameters = {name: None if values[name] == "" else values[name] for name in ("size", "overlap", *INPUTS)}
         if values["strategy"] in ("", "flat"):
-            parameters["sections"] = values["by_section"] or None
+            parameters |= {"sections": values["by_section"] or None, "fit_encoder": values["fit_encoder"] or None}
             if not values["size"]:
                 parameters["overlap"] = None
         return {name: value for name, value in parameters.items() if value is not None}

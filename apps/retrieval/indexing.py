@@ -17,6 +17,7 @@ from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.llms.servers import complete_llm
 from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.strategies import get_strategy
+from apps.retrieval.strategies.base import FIT
 from benchbench.access import usable
 from benchbench.database.failures import read_again, refresh
 from benchbench.errors import ConflictError
@@ -75,6 +76,8 @@ def create_index(
         raise IndexingError(f"The strategy {strategy} uses no language model: leave it out.", field="llm")
     declared.chunk_parameters = get_strategy(strategy).check(chunk_parameters or {})
     require_searchable(name, strategy, declared.encoder, lexical)
+    if FIT in declared.chunk_parameters and not declared.encoder:
+        raise IndexingError(f"{FIT} divides what an encoder would not read: name one, or leave it out.", field=FIT)
     locked = read_again(Collection.objects.select_for_update(no_key=True), collection.pk)  # numbers the versions
     if locked.kind == Collection.Kind.EXTERNAL:
         raise NoTextError(f'The collection "{locked}" holds only the ids of external runs, so it has no text to index.')

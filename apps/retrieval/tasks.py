@@ -103,7 +103,8 @@ def prepare_chunk_set(index: Index, encoder: Encoder | None, lease: Lease) -> Ch
         index.collection,
         strategy=index.strategy,
         parameters=index.chunk_parameters,
-        tree_models=describe_models(index, encoder),
+        models=describe_models(index, encoder),
+        encoder=encoder,
         on_part=lease.check,
     )
     with lease.lock_operation():

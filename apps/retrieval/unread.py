@@ -44,12 +44,14 @@ def describe_cut(index: Index) -> str:
     cut = index.stats.get("cut")
     if not cut:
         return ""
+    divides = index.strategy == "flat" and "fit_encoder" not in index.chunk_parameters
+    divided = "that divides documents at the end of the encoder's input (fit_encoder)"
+    remedy = divided if divides else "with smaller chunks"
     number, total = cut["chunks"], index.stats.get("num_vectors", 0)
     return (
         f'The encoder of the index "{index}" reads {cut["window"]:,} tokens of a text: {number:,} of '
         f"{counted(total, 'chunk')} {'is' if number == 1 else 'are'} longer, and "
-        f"{format_share(cut['cut_tokens'] / cut['tokens'])} of their tokens were not read. Build an index with smaller "
-        "chunks."
+        f"{format_share(cut['cut_tokens'] / cut['tokens'])} of their tokens were not read. Build an index {remedy}."
     )
 
 

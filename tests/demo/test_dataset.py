@@ -15,6 +15,8 @@ from apps.demo import preparing
 from apps.execution.launching import launch
 from apps.operations.working import wait
 from apps.records.models import Evaluation, Run
+from apps.retrieval.chunking import make_chunk_set
+from apps.retrieval.encoders import load_encoder
 from apps.retrieval.indexing import build_index, create_index
 from tests.created import create_benchmark
 
@@ -128,3 +130,15 @@ def test_bm25_reaches_these_figures():
     means = {name: round(value, 4) for name, value in Evaluation.objects.get().means.items()}
     assert {name: means[name] for name in FIGURES} == FIGURES
     assert Run.objects.get().warnings == []
+
+
+@pytest.mark.thorough
+@pytest.mark.django_db
+def test_the_encoder_reads_all_documents():
+    collection = preparing.prepare_collection(None)
+    index = preparing.prepare_index(collection, None)
+    encoder = load_encoder(index.encoder)
+    parameters = {"strategy": index.strategy, "parameters": index.chunk_parameters}
+    chunks = make_chunk_set(collection, **parameters, encoder=encoder).chunks
+    assert chunks.count() > collection.document_count
+    assert encoder.count_cut(list(chunks.values_list("text", flat=True))) is None

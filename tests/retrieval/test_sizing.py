@@ -43,7 +43,7 @@ def test_no_strategy_makes_more_pieces_than_foreseen(texts, strategy, cut):
     for declared in (cut, cut | {"sections": True}) if strategy == "flat" else (cut,):
         parameters = get_strategy(strategy).check(declared)
         foreseen = count_max_pieces(texts, strategy, parameters)
-        chunk_set = make_chunk_set(texts, strategy=strategy, parameters=parameters, tree_models={"test": str(declared)})
+        chunk_set = make_chunk_set(texts, strategy=strategy, parameters=parameters, models={"test": str(declared)})
         pieces = chunk_set.chunk_count + (0 if strategy in TREES else chunk_set.summary_count)
         assert pieces <= foreseen <= 2 * pieces + 20, (strategy, declared)
 

@@ -36,7 +36,7 @@ CAUSES = {
     Loss.NO_SHARED_WORD: Cause("No word in common", "Use hybrid search, which also uses vectors."),
     Loss.BEYOND_WINDOW: Cause(
         "Beyond the encoder’s window",
-        "Build an index with smaller chunks, or use hybrid search.",
+        "Build an index with fit_encoder or smaller chunks, or use hybrid search.",
     ),
     Loss.NOT_REACHED: Cause("Not reached by the strategy", "Raise doc_top_k or section_top_k, or use a flat index."),
     Loss.MISSED: Cause("Missed by approximate search", "Use exact search."),

@@ -17,6 +17,7 @@ from benchbench.ir.records import NO_CALLS, Calls, Mask, Positions, ScoredList, 
 from benchbench.ir.trees import Tree
 
 Parameters = Mapping[str, Any]
+FIT = "fit_encoder"  # the parameter that divides what the encoder would not read
 
 
 class StrategyError(BenchbenchError):

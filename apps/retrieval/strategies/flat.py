@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from apps.collections.records import DocumentRecord
 from apps.retrieval.strategies.base import (
+    FIT,
     Answer,
     Parameters,
     Piece,
@@ -21,20 +22,20 @@ class FlatStrategy(RetrievalStrategy):
 
     With `size` and `overlap`, chunks are windows of its text, preceded by the title with `title: true`. With
     `sections: true` no window crosses the edge of a section, and each has its section. With windows, a document whose
-    text is blank is one chunk of its title.
+    text is blank is one chunk of its title. With `fit_encoder: true` documents or windows that are longer than the
+    encoder of the index reads are divided further (`retrieval.fitting`).
     """
 
     def check(self, parameters: Parameters) -> dict[str, object]:
-        if not parameters:
-            return {}
-        complete = super().check({"size": None, "overlap": 0, **parameters})
-        if not complete["sections"]:
-            del complete["sections"]  # the canonical form of false is to leave it out
-        return complete
+        has_windows = bool(parameters.keys() - {FIT})
+        complete = super().check({"size": None, "overlap": 0, **parameters} if has_windows else parameters)
+        # The canonical form of false is to leave it out.
+        left_out = [name for name in ("sections", FIT) if not complete[name]]
+        return {name: complete[name] for name in (complete if has_windows else [FIT]) if name not in left_out}
 
     def cut_chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
         title, text = document.title, document.text
-        if not parameters:
+        if "size" not in parameters:
             return [Piece(f"{title} {text}".strip(), 0, len(text))]
         prefix = f"{title} " if parameters["title"] else ""
         return cut_windows(document, parameters, prefix=prefix, by_section="sections" in parameters)

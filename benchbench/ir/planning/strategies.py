@@ -65,7 +65,7 @@ def _either(*words: str) -> Kind:
 
 TOP, SHARE = int_between(1, 1000), Kind(Annotated[float, Field(ge=0, le=1)])
 SIZES = {"size": Parameter(500), "overlap": Parameter(50)}  # of chunks, in characters; they must go together
-WINDOWS = {**SIZES, "title": Parameter(False), "sections": Parameter(False)}
+WINDOWS = {**SIZES, "title": Parameter(False), "sections": Parameter(False), "fit_encoder": Parameter(False)}
 LEVELS = {
     **SIZES,
     "doc_top_k": Parameter(
@@ -102,8 +102,8 @@ STRATEGIES = {
     "flat": Strategy(
         "flat: with every chunk",
         WINDOWS,
-        "sections cuts each section by itself",
-        opening="{} for whole documents, or ",
+        "sections cuts each section by itself, and fit_encoder divides what the encoder would not read to its end",
+        opening='{} for whole documents, {"fit_encoder": true} for these too, or ',
     ),
     "lod_embed": Strategy(
         "level of detail: with documents, then their sections, then the chunks of those", LEVELS, OF_LEVELS, levels=3

@@ -72,6 +72,9 @@ With --wait, the command returns when the index is ready, and builds it itself i
         self.add_json_argument(parser)
 
     def add_strategy_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--fit-encoder", action="store_true", help="Divide documents and chunks where the encoder stops reading."
+        )
         for name, parameter in INPUTS.items():
             kind = {"choices": list(parameter.choices)} if parameter.choices else {"type": int, "metavar": "N"}
             help_text = f"{parameter.help.rstrip('.')} (default: {parameter.default})."
@@ -113,8 +116,9 @@ With --wait, the command returns when the index is ready, and builds it itself i
         """Return the strategy's parameters given as options."""
         parameters = {name: options[name] for name in ("size", "overlap", *INPUTS)}
         parameters |= {"title": options["title"] or None, "sections": options["by_section"] or None}
+        parameters["fit_encoder"] = options["fit_encoder"] or None
         parameters = {name: value for name, value in parameters.items() if value is not None}
-        if options["strategy"] == "flat" and options["size"] is None and parameters:
+        if options["strategy"] == "flat" and options["size"] is None and parameters.keys() - {"fit_encoder"}:
             raise self.misuse(
                 "--overlap, --title and --by-section need --size: whole documents are not split and include their "
                 f"title. The other options need --strategy {', '.join(name for name in STRATEGIES if name != 'flat')}."
