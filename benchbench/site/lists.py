@@ -40,13 +40,13 @@ MAX_CHIPS = 6  # a filter with more choices is in the panel of filters, and a ch
 def render_distance(when: datetime) -> str:
     """Return how long ago a moment was, to one unit, with the time and its zone as the title: "3 hours ago".
 
-    One that is ahead is named by its date, which a unit would round down.
+    One that is ahead is named in full, which a unit would round down.
     """
     text, is_longer, _ = naturaltime(min(when, now())).partition(",")
     words = f"{text} ago" if is_longer else text
-    if when > now() + CLOCK_SKEW:
-        words = date_format(localtime(when), "DATE_FORMAT")
     full = date_format(localtime(when), "DATETIME_FORMAT")
+    if when > now() + CLOCK_SKEW:
+        words = full
     return format_html('<time datetime="{}" title="{}">{}</time>', timestamp(when), full, words)
 
 

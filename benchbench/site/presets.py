@@ -48,12 +48,28 @@ REST_FRAMEWORK: dict[str, object] = {
     "DEFAULT_METADATA_CLASS": None,
     "EXCEPTION_HANDLER": "apps.api.errors.present",
 }
+API_TAGS = {  # in the order in which a newcomer needs them
+    "auth": "Sign in with name and password; programs use a personal token instead.",
+    "collections": "Documents to search: create a collection, add documents, read them, list and make its indexes.",
+    "indexes": "Indexes of a collection: which encoders, strategies and stores there are; build, follow, delete.",
+    "benchmark-datasets": "Judged queries: upload or edit them, freeze versions, map their documents to a collection; "
+    "baselines, and runs made elsewhere.",
+    "benchmarks": "Choose configurations, preview, start, follow and repeat a benchmark; read its results.",
+    "runs": "One configuration of a benchmark: its losses by stage, sections, slices and how many hits are judged.",
+    "comparison": "Differences between runs, with their certainty, over all queries and query by query.",
+    "gates": "Rules that a run must pass, for pipelines: passed, failed or cannot be decided, with the reason.",
+    "judging-rounds": "Unjudged results graded by people and models; closing makes the dataset's next version.",
+    "schedules": "Repeat a benchmark at the times of a cron expression, judge its gate, send a notice.",
+    "operations": "Long work that other requests started: its progress and outcome; cancel it.",
+    "exports": "Results and datasets as files, and which formats there are.",
+}
 SPECTACULAR_SETTINGS: dict[str, object] = {
     "OAS_VERSION": "3.1.0",
     "TITLE": "BenchBench",
     "VERSION": "2",
     "EXTENSIONS_INFO": {"x-software": SOFTWARE},
     "DESCRIPTION": "Everything that staff can do in the admin, for programs. See docs/api.md.",
+    "TAGS": [{"name": name, "description": description} for name, description in API_TAGS.items()],
     "SCHEMA_PATH_PREFIX": "/api/v2",
     "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "format": "uuid"}},
     "AUTHENTICATION_WHITELIST": [
@@ -182,11 +198,7 @@ UNFOLD: dict[str, object] = {
     "STYLES": [lambda request: static("benchbench/benchbench.css")],
     "SCRIPTS": [lambda request: static("benchbench/shell.js"), lambda request: static("benchbench/names.js")],
     "SITE_FAVICONS": [
-        {
-            "rel": "icon",
-            "type": "image/svg+xml",
-            "href": lambda request: static("benchbench/favicon.svg"),
-        }
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("benchbench/favicon.svg")}
     ],
     "BORDER_RADIUS": "6px",
     "COLORS": {
@@ -222,9 +234,7 @@ UNFOLD: dict[str, object] = {
         "show_search": True,
         "command_search": True,
         "navigation": [
-            {
-                "items": [{"title": "Start", "icon": "home", "link": reverse_lazy("admin:index")}],
-            },
+            {"items": [{"title": "Start", "icon": "home", "link": reverse_lazy("admin:index")}]},
             {
                 "title": "Documents",
                 "items": [

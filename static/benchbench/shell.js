@@ -89,14 +89,15 @@ document.addEventListener("htmx:configRequest", ({ detail }) => {
     if (detail.parameters[TOKEN] && findToken()) detail.parameters[TOKEN] = findToken();
 });
 
-// A button copies the field that it names; where the page may not write to the clipboard, the field is selected.
+// A button copies the field or text that it names; where the page may not write to the clipboard, that is selected.
 document.addEventListener("click", async ({ target }) => {
     const button = target.closest?.("[data-copies]");
     if (!button) return;
     const field = document.getElementById(button.dataset.copies);
-    field.select();
+    if (field.select) field.select();
+    else getSelection().selectAllChildren(field);
     try {
-        await navigator.clipboard.writeText(field.value);
+        await navigator.clipboard.writeText(field.value ?? field.textContent);
         button.textContent = "Copied";
     } catch {
         button.textContent = "Selected: press Ctrl C";

@@ -16,7 +16,7 @@ from apps.verdicts.gates.rules import read_rules
 from apps.verdicts.schedules.repeats import end_repeat
 from apps.verdicts.schedules.starting import SKIPPED, start_due
 from apps.verdicts.schedules.times import list_next_times
-from benchbench.site.panels import change_url
+from benchbench.site.panels import build_list_url, change_url
 from tests.benchmarks.gated import GOOD, POOR, make_gated, pinned, search
 from tests.created import create_benchmark
 from tests.factories import make_schedule
@@ -35,6 +35,12 @@ def benchmark(db: None) -> Benchmark:
 
 def schedule_fields(benchmark: Any, **values: Any) -> dict[str, Any]:
     return {"name": "nightly", "benchmark": benchmark, "cron": "0 3 * * *", "enabled": "on", **values}
+
+
+def test_list_shows_hour_and_zone_of_next_run(admin_client: Client, benchmark: Benchmark) -> None:
+    make_schedule(benchmark, next_run=timezone.now() + timedelta(days=2))
+    due = timezone.localtime(Schedule.objects.get().next_run)
+    assert f"{due:%Y-%m-%d %H:%M %Z}" in admin_client.get(build_list_url(Schedule)).text
 
 
 def test_button_of_a_benchmark_leads_to_its_schedule(admin_client: Client, benchmark: Benchmark) -> None:

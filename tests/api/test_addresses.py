@@ -16,6 +16,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 from django.utils import timezone
 
 from apps.api import urls
@@ -284,3 +285,21 @@ def shape(value: Any) -> Any:
     if isinstance(value, list):
         return [shape(one) for one in value]
     return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
+
+
+def test_every_group_says_what_it_is_for() -> None:
+    complete = yaml.load(CHECKED_IN.read_text(), yaml.CSafeLoader)
+    used = {name for path in complete["paths"].values() for operation in path.values() for name in operation["tags"]}
+    groups = {group["name"]: group["description"] for group in complete["tags"]}
+    assert used == set(groups)
+    assert all(re.fullmatch(r"[A-Z].{30,}\.", sentence) for sentence in groups.values()), groups
+
+
+def test_page_of_the_api_begins_with_first_steps(admin_client: Client) -> None:
+    page = admin_client.get("/api/docs/").text
+    assert "http://testserver/api/v2/benchmark-datasets" in page
+    assert (
+        page.index("First steps")
+        < page.index(reverse("admin:accounts_accesstoken_add"))
+        < page.index('id="swagger-ui"')
+    )

@@ -210,6 +210,16 @@ def test_indexes_that_cannot_answer_are_refused(client, finished):
     assert client.get(page).status_code == 403
 
 
+def test_a_query_alone_is_tried_with_usual_settings(admin_client, finished):
+    page = reverse("admin:collection_try", args=[Collection.objects.get().pk])
+    answer = admin_client.get(page, {"q": "pear"})
+    assert not answer.context["form"].errors
+    assert [trial.index_id for _, trial in answer.context["trials"]] == [str(Index.objects.get().pk)]
+    assert 'id="trial-options" >' in answer.text
+    refused = admin_client.get(page, {"q": "pear", "top_k": 0})
+    assert 'id="trial-options" open>' in refused.text, "a fold with an error is open"
+
+
 def test_sliders_tune_what_is_tried(admin_client, finished):
     page = reverse("admin:collection_try", args=[Collection.objects.get().pk])
     requests = {"q": "pear plum", "index": Index.objects.get().pk, "way": "hybrid", "rrf_k": 7, "k1": 0.9, "b": 0.4}

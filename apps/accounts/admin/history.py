@@ -116,12 +116,36 @@ class DeletionAdmin(FactAdmin):
         return ", ".join(counted(count, noun) for noun, count in counts if noun and count) or "–"
 
 
+def rename_filter(kind: type[admin.FieldListFilter], title: str) -> type[admin.FieldListFilter]:
+    """Return a filter with another title than the name of its field."""
+
+    class RenamedFilter(kind):  # type: ignore[misc, valid-type]  # a class that is chosen at run time
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self.title = title
+
+    return RenamedFilter
+
+
+class KindFilter(admin.RelatedOnlyFieldListFilter):
+    """Filter by the kinds of rows that have entries, each by its noun alone."""
+
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        choices = super().field_choices(field, request, model_admin)
+        return [(pk, str(label).rpartition(" | ")[2]) for pk, label in choices]
+
+
 @admin.register(LogEntry)
 class LogEntryAdmin(LargeAdmin):
     """Log of all changes, also to deleted rows, for superusers. The history of a row shows its own entries."""
 
     list_display = ("action_time", "user", "act", "kind", "row", "summary")
-    list_filter = ("action_flag", "action_time", ("content_type", admin.RelatedOnlyFieldListFilter))
+    list_filter = (
+        ("action_flag", rename_filter(admin.ChoicesFieldListFilter, "act")),
+        ("action_time", rename_filter(admin.DateFieldListFilter, "time")),
+        ("content_type", rename_filter(KindFilter, "kind")),
+    )
+    phone_columns = ("row", "summary")
     search_fields = ("=user__username", "=object_id", "object_repr")
     search_help_text = "User name, object id, or words of the object's name"
     ordering = ("-action_time", "-id")

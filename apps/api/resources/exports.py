@@ -63,7 +63,7 @@ HEADERS = list_file_headers("what the format cannot say, such as that a query fa
 class Formats(Resource):
     model = Benchmark
 
-    @get("export-formats", ResultsFormats)
+    @get("export-formats", ResultsFormats, tags=TAGS)
     def list_export_formats(self) -> dict[str, object]:
         """List the formats for the results of benchmarks and runs."""
         return {"formats": EXPORTERS.values()}

@@ -187,6 +187,7 @@ def history_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.U
         "newest_first": timeline.points[::-1],
         "figure": plot_history(timeline),
         "has_gates": any(point.gate for point in timeline.points),
+        "has_changes": any(point.changes for point in timeline.points),
         "baselines": baselines.select_related("run__benchmark", "approved_by", "retired_by").order_by("-created_at"),
         "mapping": visible(searched, request.user).first(),
         "trail": [dataset],

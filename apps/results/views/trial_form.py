@@ -95,8 +95,8 @@ class TrialForm(PageForm):
     """A query, and one or two ways to search for it. The query string of the page has the values."""
 
     sections = (
-        ("", "", ("q", "top_k", "dataset")),
-        ("Search", "", ("index", "way", "lexical", *VALUES)),
+        ("", "", ("q", "index", "way")),
+        ("Search", "", ("top_k", "dataset", "lexical", *VALUES)),
         ("Compare with", "", ("other_index", "other_way", "other_lexical", *(f"other_{name}" for name in VALUES))),
     )
 
@@ -125,6 +125,11 @@ class TrialForm(PageForm):
             fields[f"{prefix}index"].queryset = list_indexes(collection, self.user)
             fields |= {f"{prefix}{name}": slider for name, slider in build_sliders().items()}
         fields["dataset"].queryset = leave_out_archived(visible(Dataset.objects.order_by("name"), self.user))
+
+    @property
+    def has_folded_errors(self) -> bool:
+        """Return whether a field below the first section has an error, so that its fold is open."""
+        return bool(set(self.errors) - {*self.sections[0][2]})
 
     def clean_lexical(self) -> str:
         return self._read_lexical("lexical")

@@ -73,7 +73,9 @@ def _load_form(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUI
     collection: Collection = model_admin.load_viewed(request, object_id)
     if not request.user.has_perm("retrieval.view_index"):
         raise PermissionDenied
-    values = {"top_k": DEFAULTS["top_k"], "way": "hybrid", "lexical": DEFAULTS["lexical"]}
+    index = list_indexes(collection, request.user).first()
+    values = {"top_k": DEFAULTS["top_k"], "lexical": DEFAULTS["lexical"], "index": str(index.pk) if index else ""}
+    values["way"] = "sparse" if index and not index.has_vectors else "hybrid"
     values = complete_sliders(values | request.GET.dict())
     form = TrialForm(values if "q" in values else None, user=staff(request), collection=collection, initial=values)
     form.drop_bad_values()
