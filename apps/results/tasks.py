@@ -7,7 +7,8 @@ from django.db import close_old_connections
 
 from apps.operations.queueing import mark_started
 from apps.results.retention.pruning import prune_for
-from apps.results.trying import ANSWER_ENGINE_TRIAL, ANSWER_TRIAL, EngineTrial, Trial, answer, search, search_engine
+from apps.results.trial_search import search, search_engine
+from apps.results.trying import ANSWER_ENGINE_TRIAL, ANSWER_TRIAL, Answer, EngineTrial, Trial, answer
 
 
 def answer_trial(key: str) -> None:
@@ -20,7 +21,7 @@ def answer_engine_trial(key: str) -> None:
     _answer(ANSWER_ENGINE_TRIAL, key, lambda fields: search_engine(EngineTrial(**fields)))
 
 
-def _answer(job: str, key: str, search: Callable[[dict[str, Any]], dict[str, object]]) -> None:
+def _answer(job: str, key: str, search: Callable[[dict[str, Any]], Answer]) -> None:
     close_old_connections()  # the database may have restarted since the last job, and RQ does not check
     try:
         answer(key, search)

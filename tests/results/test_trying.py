@@ -1,7 +1,7 @@
 """Trying a query: the ranks are a benchmark's, the terms sum to the scores, and a worker answers the page."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -20,7 +20,8 @@ from apps.mappings.models import Mapping
 from apps.operations import queueing
 from apps.operations.management.commands.worker import Command
 from apps.records.models import Benchmark, QueryResult
-from apps.results.trying import MAX_HITS, Trial, search
+from apps.results.trial_search import search
+from apps.results.trying import MAX_HITS, Trial
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.words import make_words
 from benchbench.ir.planning.configuration import Configuration
@@ -74,43 +75,43 @@ def test_ranks_and_scores_are_those_of_a_benchmark(finished):
         options = {"mode": run.config["search_mode"], "use_reranker": run.config["use_reranker"]}
         for result in run.query_results.select_related("query"):
             answer = search(make_trial(result.query.text, **options))
-            assert answer["error"] == ""
-            assert answer["depth"] == len(result.document_ids)
-            hits = [(hit["document"], hit["chunk"], hit["score"]) for hit in answer["hits"]]
+            assert answer.error == ""
+            assert answer.depth == len(result.document_ids)
+            hits = [(hit.document, hit.chunk, hit.score) for hit in answer.hits]
             assert hits == list(zip(result.document_ids, result.chunk_ids, result.scores, strict=True))[:MAX_HITS]
 
 
 def test_terms_sum_to_the_score_of_the_engine(finished):
     for text in ("pear plum pear", "the pears and a melon", "apple"):
-        for hit in search(make_trial(text))["hits"]:
-            (step,) = hit["steps"]
-            assert reduce(add, (amount for _, amount in step["terms"]), 0.0) == step["score"] == hit["score"]
-    assert [word for word, _ in search(make_trial("pear unheard pear"))["hits"][0]["steps"][0]["terms"]] == ["pear"] * 2
-    for hit in search(make_trial("pear plum", mode="hybrid"))["hits"]:
-        dense, lexical, fused = hit["steps"]
-        ranks = [f"{step['name']} rank {step['rank']}" for step in (dense, lexical) if step["rank"]]
-        assert [label for label, _ in fused["terms"]] == ranks
-        assert sum(amount for _, amount in fused["terms"]) == pytest.approx(fused["score"], abs=1e-12)
-        assert fused["score"] == hit["score"]
+        for hit in search(make_trial(text)).hits:
+            (step,) = hit.steps
+            assert reduce(add, (amount for _, amount in step.terms), 0.0) == step.score == hit.score
+    assert [word for word, _ in search(make_trial("pear unheard pear")).hits[0].steps[0].terms] == ["pear"] * 2
+    for hit in search(make_trial("pear plum", mode="hybrid")).hits:
+        dense, lexical, fused = hit.steps
+        ranks = [f"{step.name} rank {step.rank}" for step in (dense, lexical) if step.rank]
+        assert [label for label, _ in fused.terms] == ranks
+        assert sum(amount for _, amount in fused.terms) == pytest.approx(fused.score, abs=1e-12)
+        assert fused.score == hit.score
 
 
 def test_it_lists_the_terms_of_query_and_documents(finished):
     answer = search(make_trial("The pears, and PLUMS"))
-    assert answer["terms"] == ["pear", "plum"]
-    assert all({"pear", "plum"} & set(hit["terms"]) for hit in answer["hits"])
-    assert search(make_trial("the"))["terms"] == []
-    assert search(make_trial("pear", mode="dense"))["terms"] is None
+    assert answer.terms == ["pear", "plum"]
+    assert all({"pear", "plum"} & set(hit.terms) for hit in answer.hits)
+    assert search(make_trial("the")).terms == []
+    assert search(make_trial("pear", mode="dense")).terms is None
 
 
 def test_settings_of_lexical_search_are_tried(finished):
     tuned = search(make_trial("pear plum", lexical="bm25(k1=0.5, b=0.1)"))
-    assert tuned["hits"][0]["score"] != search(make_trial("pear plum"))["hits"][0]["score"]
-    for hit in tuned["hits"]:
-        assert sum(amount for _, amount in hit["steps"][0]["terms"]) == pytest.approx(hit["score"], abs=1e-6)
+    assert tuned.hits[0].score != search(make_trial("pear plum")).hits[0].score
+    for hit in tuned.hits:
+        assert sum(amount for _, amount in hit.steps[0].terms) == pytest.approx(hit.score, abs=1e-6)
     make_words(ChunkSet.objects.get(), Lexical.parse("fts"))
     answer = search(make_trial("pear plum", lexical="fts"))
-    assert answer["terms"] is None
-    assert {step["kind"] for hit in answer["hits"] for step in hit["steps"]} == {"ts_rank"}
+    assert answer.terms is None
+    assert {step.kind for hit in answer.hits for step in hit.steps} == {"ts_rank"}
 
 
 def test_words_that_are_not_indexed_are_named(admin_client, finished):
@@ -167,7 +168,7 @@ def test_tried_queries_are_judged_and_added(admin_client, finished, make_staff: 
     response = admin_client.get(page, requests)
     assert f'href="{change_url(query)}"' in response.content.decode()
     trial = response.context["trials"][0][1]
-    cache.set(trial.key, {"answer": search(trial)}, 60)
+    cache.set(trial.key, {"answer": asdict(search(trial))}, 60)
     rows = admin_client.get(f"{page}0/", requests).context["hits"]
     grades = {row["hit"].document.external_id: row["hit"].grade for row in rows}
     judged = {judgment.doc_ref["document_id"]: judgment.grade for judgment in query.judgments.all()}
@@ -185,7 +186,7 @@ def test_tried_queries_are_judged_and_added(admin_client, finished, make_staff: 
     assert posted.url.startswith(f"{page}?q=")
 
     new = admin_client.get(page, requests | {"q": "What is a quince?"})
-    add_url = new.context["judging"]["add_url"]
+    add_url = new.context["judging"].add_url
     assert admin_client.get(add_url).context["form"].initial["query_key"] == "what-is-a-quince"
     added = admin_client.post(add_url, {"query_key": "quince", "query_text": "What is a quince?"})
     assert added.url.startswith(f"{page}?q=What")
@@ -231,11 +232,11 @@ def test_sliders_tune_what_is_tried(admin_client, finished):
     assert (hybrid.lexical, hybrid.rrf_k, hybrid.weights) == ("bm25(k1=0.9, b=0.4)", 7, None)
     assert (weighted.lexical, weighted.rrf_k, weighted.weights) == ("bm25", 60, (0.7, 0.3))
     for trial in (hybrid, weighted):
-        hits = search(trial)["hits"]
+        hits = search(trial).hits
         assert hits
         for hit in hits:
-            *_, fused = hit["steps"]
-            assert sum(amount for _, amount in fused["terms"]) == pytest.approx(fused["score"], abs=1e-12)
+            *_, fused = hit.steps
+            assert sum(amount for _, amount in fused.terms) == pytest.approx(fused.score, abs=1e-12)
     assert "<output>0.7</output>" in response.content.decode()
     errors = admin_client.get(page, requests | {"lexical": "bm25(k1=3)"}).context["form"].errors
     assert errors["lexical"] == ["Sliders set k1 and b: write bm25."]

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django import forms
@@ -22,7 +23,7 @@ from apps.operations.queueing import QUICK
 from apps.operations.waiting import describe_workers
 from apps.records.models import QueryResult
 from apps.results.triage.queries import load_hits
-from apps.results.trying import EngineTrial, Trial, build_matrix, load_answer, request_answer
+from apps.results.trying import Answer, EngineTrial, Trial, build_matrix, load_answer, request_answer
 from apps.results.views.trial_form import Side, TrialForm, complete_sliders, list_indexes
 from benchbench.access import AnyUser, may_change, staff, visible
 from benchbench.errors import BenchbenchError
@@ -32,7 +33,20 @@ from benchbench.reading.strict_json import dump_json
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import PageForm
 
-COLUMNS = {"document_id": "document", "chunk_id": "chunk", "score": "score"}  # of a ranking, in an answer
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """The chosen dataset, its current query with the text that is tried, and grades by document.
+
+    The addresses of forms lead back to the page, and are empty if the user may not change the dataset.
+    """
+
+    dataset: Dataset
+    query: Query | None
+    grades: dict[int, int]
+    back: str
+    judge_url: str = ""
+    add_url: str = ""
 
 
 def trial_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
@@ -46,7 +60,7 @@ def trial_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUI
         "indexes": list_indexes(collection, request.user).count(),
         "trials": [(side.title, trial) for side, trial in trials],
         "benchmark_url": _build_benchmark_url(request, collection, form, trials) if len(trials) > 1 else "",
-        "judging": _build_judging(request, collection, form) if is_valid else {},
+        "judging": _build_judging(request, collection, form) if is_valid else None,
     }
     return model_admin.render_page(request, "results/trial.html", context, original=collection)
 
@@ -99,23 +113,19 @@ def _build_benchmark_url(
     return f"{reverse('admin:benchmarks_benchmark_add')}?{urlencode(values | chosen)}"
 
 
-def _build_judging(request: HttpRequest, collection: Collection, form: TrialForm) -> dict[str, Any]:
-    """Return the chosen dataset, its current query with the same text, grades by document, and addresses of forms.
-
-    Addresses lead back to the page, and are missing if the user may not change the dataset.
-    """
+def _build_judging(request: HttpRequest, collection: Collection, form: TrialForm) -> Judging | None:
     dataset, text = form.cleaned_data["dataset"], form.cleaned_data["q"]
     if dataset is None or not request.user.has_perm("datasets.view_query"):
-        return {}
+        return None
     query = Query.objects.filter(dataset=dataset, text=text, until=None).first()
     back = f"{reverse('admin:collection_try', args=[collection.pk])}?{request.META['QUERY_STRING']}"
-    judging = {"dataset": dataset, "query": query, "grades": _load_grades(dataset, collection, query, request.user)}
+    judging = Judging(dataset, query, _load_grades(dataset, collection, query, request.user), back)
     if not may_change(dataset, request.user):
         return judging
     if query:
-        return judging | {"judge_url": reverse("admin:query_judge", args=[query.pk]), "next": back}
+        return replace(judging, judge_url=reverse("admin:query_judge", args=[query.pk]))
     new = {"query_key": slugify(text)[:60], "query_text": text, "next": back}
-    return judging | {"add_url": f"{reverse('admin:query_add', args=[dataset.pk])}?{urlencode(new)}"}
+    return replace(judging, add_url=f"{reverse('admin:query_add', args=[dataset.pk])}?{urlencode(new)}")
 
 
 def _load_grades(dataset: Dataset, collection: Collection, query: Query | None, user: AnyUser) -> dict[int, int]:
@@ -129,22 +139,21 @@ def _load_grades(dataset: Dataset, collection: Collection, query: Query | None, 
     return {document: max(row.grade for row in rows) for document, rows in found_judgments.items()}
 
 
-def _load_hits(answer: dict[str, Any], text: str, judging: dict[str, Any]) -> list[dict[str, Any]]:
+def _load_hits(answer: Answer, text: str, judging: Judging | None) -> list[dict[str, Any]]:
     """Return the documents of an answer with excerpts, grades, explanations, and the address that judges each."""
-    columns = {f"{name}s": [hit[key] for hit in answer["hits"]] for name, key in COLUMNS.items()}
-    hits = load_hits(
-        QueryResult(query=Query(text=text), **columns), judging.get("grades", {}), limit=len(answer["hits"])
-    )
+    ids = {"document_ids": [hit.document for hit in answer.hits], "chunk_ids": [hit.chunk for hit in answer.hits]}
+    result = QueryResult(query=Query(text=text), **ids, scores=[hit.score for hit in answer.hits])
+    hits = load_hits(result, judging.grades if judging else {}, limit=len(answer.hits))
 
     def build_judge_url(document: Document | None) -> str:
-        if document is None or "judge_url" not in judging:
+        if document is None or judging is None or not judging.judge_url:
             return ""
-        pair = {"key": "document_id", "reference": document.external_id, "next": judging["next"]}
-        return f"{judging['judge_url']}?{urlencode(pair)}"
+        pair = {"key": "document_id", "reference": document.external_id, "next": judging.back}
+        return f"{judging.judge_url}?{urlencode(pair)}"
 
     return [
-        {"hit": hit, "steps": row["steps"], "terms": row["terms"], "judge_url": build_judge_url(hit.document)}
-        for hit, row in zip(hits, answer["hits"], strict=True)
+        {"hit": hit, "steps": tried.steps, "terms": tried.terms, "judge_url": build_judge_url(hit.document)}
+        for hit, tried in zip(hits, answer.hits, strict=True)
     ]
 
 
