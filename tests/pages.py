@@ -12,7 +12,8 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 # What addresses are that show nothing by themselves; a new one is taken for a page until it is here.
 ACTS = ("logout", "stop_job", "confirm_action", "actions")
 FILES = ("dataset_export", "mapping_export", "benchmark_export", "run_export", "benchmark_manifest")
-PREVIEWS = ("dataset_preview", "evaluation_preview", "run_import_preview", "benchmark_preview")
+PREVIEWS = ("collection_preview", "dataset_preview", "evaluation_preview", "evaluation_documents")
+PREVIEWS += ("run_import_preview", "benchmark_preview")
 PREVIEWS += ("round_preview", "round_llm_preview")
 NO_PAGES = {
     **dict.fromkeys(ACTS, "an act"),

@@ -29,9 +29,12 @@ class CollectionAdmin(FactsFirstAdmin):
     actions = ("bin_selected",)
     search_fields = ("name", "description")
     autocomplete_fields = ("owner",)
-    pages = (Page("add/", views.upload_collection, "collections_collection_add"),)
+    pages = (
+        Page("add/", views.upload_collection, "collections_collection_add"),
+        Page("preview/", views.preview_collection, "collection_preview"),
+    )
     editable = ("name", "description", "language", "owner", "team")
-    facts = ("document_total", "kind", "language_guess", "owner", "team", "created_at", "updated_at")
+    facts = ("document_total", "kind", "language_guess", "read_columns", "owner", "team", "created_at", "updated_at")
     edited = "name, description, language and owner"
     fieldsets = (
         (None, {"fields": ("name", "description", "language", ("owner", "team"))}),
@@ -45,6 +48,10 @@ class CollectionAdmin(FactsFirstAdmin):
     @display(description="language of the documents")
     def language_guess(self, collection: Collection) -> str:
         return collection.language_words
+
+    @display(description="read of the file")
+    def read_columns(self, collection: Collection) -> str:
+        return " ".join(collection.metadata.get("read", ()))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         readonly = super().get_readonly_fields(request, obj)

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from apps.collections.languages import LANGUAGE_FIELDS, read_language, set_language, update_guess
 from apps.collections.models import Collection, Document, Section, compute_fingerprint, list_live
-from apps.collections.records import DocumentRecord, SectionRecord
+from apps.collections.records import DocumentRecord, Reading, SectionRecord
 from apps.collections.sources import Source
 from apps.collections.states import find_next_number, keep_former
 from benchbench.database import binary
@@ -24,8 +24,8 @@ from benchbench.names import check_name, use_free_name
 
 CHUNK = 1000
 ONE_DOCUMENT = (
-    "an id names one document. Give each document its own id; import a document with several versions once, with "
-    'all of them in its metadata, such as "version": ["16.0", "17.0"]'
+    "an id names one document. Give each its own id; import a document with several versions once, with all of them "
+    'in its metadata, such as "version": ["16.0", "17.0"]'
 )
 TEXTS = ("uri", "content_hash", "file_name", "title", "text")
 CONTENT = (*TEXTS, "metadata")
@@ -41,7 +41,7 @@ class CollectionImportError(BenchbenchError):
 class ImportReport:
     """Report of an import. `duplicates` counts equal repetitions of documents, `empty` documents without a text.
 
-    `notes` says what was read of a table.
+    `notes` and `warnings` are of what was read.
     """
 
     created: int = 0
@@ -51,10 +51,16 @@ class ImportReport:
     duplicates: int = 0
     empty: int = 0
     notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def keep(self, reading: Reading, collection: Collection) -> None:
+        """Take what was read of a file, and store it with the collection, whose page shows it."""
+        self.notes, self.warnings = reading.notes, reading.warnings
+        Collection.objects.filter(pk=collection.pk).update(metadata=collection.metadata | {"read": reading.notes})
 
     def __str__(self) -> str:
-        counts = {name: count for name, count in vars(self).items() if name != "notes"}
-        return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count or name != "empty")
+        counts = [(name, count) for name, count in vars(self).items() if isinstance(count, int)]
+        return ", ".join(f"{count:,} {name}" for name, count in counts if count or name != "empty")
 
 
 def create_collection(
@@ -104,7 +110,7 @@ def import_collection(
     elif language:
         set_language(collection, language)
     report = import_documents(collection, source.documents, remove_missing=remove_missing, on_progress=on_progress)
-    report.notes = source.notes
+    report.keep(source.reading, collection)
     return collection, report
 
 

@@ -19,6 +19,20 @@ class DocumentError(BenchbenchError):
     """A document cannot be stored; the message names it and its place in the source."""
 
     code = "invalid_document"
+    reading: "Reading | None" = None  # of the table until there
+
+
+@dataclass
+class Reading:
+    """Description of what was read of a file: columns of a table with their fields, "" if not read, and sentences.
+
+    `samples` are how the first cells of columns begin.
+    """
+
+    columns: dict[str, str] = field(default_factory=dict)
+    samples: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Sources of documents: a folder of files or of sectioned documents, a BEIR corpus, a table, a public collection."""
 
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -9,8 +9,8 @@ from typing import Any
 
 from apps.collections.folders import FolderScan, read_files, scan
 from apps.collections.models import Collection
-from apps.collections.records import DocumentRecord, SectionRecord
-from apps.collections.tables import ENDINGS, is_beir, read_table_of_documents
+from apps.collections.records import DocumentRecord, Reading, SectionRecord
+from apps.collections.tables import BEIR_KEYS, ENDINGS, is_beir, is_metadata, read_table_of_documents
 from benchbench.catalogue import load, read, require
 from benchbench.decimals import list_some
 from benchbench.errors import BenchbenchError
@@ -70,13 +70,13 @@ class SourceError(BenchbenchError):
 class Source:
     """Documents ready to be read once. `total` is their number where it is known, `skipped` has the files left out.
 
-    `notes` says what was read of a table, once it was read.
+    `reading` says what was read of a table, as far as it was read.
     """
 
     documents: Iterator[DocumentRecord]
     total: int | None = None
     skipped: Sequence[str] = ()
-    notes: list[str] = field(default_factory=list)
+    reading: Reading = field(default_factory=Reading)
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,16 @@ def open_directory(directory: Path, *, ignored_file: Path | None = None) -> Dire
     return Directory([(name, folder / name) for name in folder_scan.files], folder)
 
 
-def open_source(path: Path, *, uri_prefix: str | None = None, references: Container[str] = ()) -> Source:
+def open_source(
+    path: Path,
+    *,
+    uri_prefix: str | None = None,
+    references: Container[str] = (),
+    columns: Mapping[str, str] | None = None,
+) -> Source:
     """Return the documents at `path`: a corpus or table, or a folder that holds one, sectioned documents, or texts.
+
+    `columns` has the fields of a table's columns, where their names say something else.
 
     With a URI prefix a folder is read as a folder of texts, even if it also has JSON files. Paths in a folder of texts
     begin with its name where more of them are then among the `references` of judgments. Raises SwappedError for a file,
@@ -126,18 +134,20 @@ def open_source(path: Path, *, uri_prefix: str | None = None, references: Contai
     if not path.exists():
         raise SourceError(f"{path} does not exist.")
     corpus = find_corpus(path)
+    if corpus is None and columns:
+        raise SourceError(f"{path.name} is not a table: leave the columns out.", field="columns")
     sectioned = find_sectioned(path) if corpus is None else []
     if sectioned and not uri_prefix:
         return Source(read_sectioned(sectioned), len(sectioned))
     if corpus is None:
         folder_scan = _scan_documents(path, references)
         return Source(read_files(folder_scan, uri_prefix=uri_prefix), len(folder_scan.files), folder_scan.skipped)
+    reading = Reading()
     if uri_prefix:
         raise SourceError(f"A URI prefix is for folders of files; the lines of {corpus.name} state a uri each.")
-    if corpus.name.lower().removesuffix(".gz").endswith(".jsonl") and is_beir(corpus):
-        return Source(read_corpus(corpus))
-    notes: list[str] = []
-    return Source(read_table_of_documents(corpus, notes), notes=notes)
+    if corpus.name.lower().removesuffix(".gz").endswith(".jsonl") and is_beir(corpus) and not columns:
+        return Source(read_corpus(corpus, reading), reading=reading)
+    return Source(read_table_of_documents(corpus, reading, columns), reading=reading)
 
 
 def _scan_documents(path: Path, references: Container[str]) -> FolderScan:
@@ -235,23 +245,28 @@ class _Line(StrictRecord):
     metadata: dict[str, object] = field(default_factory=dict)
 
 
-def read_corpus(path: Path) -> Iterator[DocumentRecord]:
+def read_corpus(path: Path, reading: Reading | None = None) -> Iterator[DocumentRecord]:
     """Yield the documents of a BEIR corpus in file order, one line in memory at a time.
 
     Each line is an object: `_id` a string that is not blank (an integer is read as its digits), `text` a string,
     optionally `title` and `uri` strings and `metadata` an object. Anything else raises a sentence that names file, line
-    and key.
+    and key; further keys with texts and numbers are metadata, which `reading` names.
     """
+    further: dict[str, None] = {}
     for location, line in read_objects(path):
+        extra = {name: line.pop(name) for name in [*line] if name not in BEIR_KEYS}
         entry = read_as(_Line, line, prefix=f"{location} ")
+        further |= dict.fromkeys(extra)
         yield DocumentRecord(
             entry.external_id,
             entry.title,
             entry.text,
             entry.uri,
-            metadata=entry.metadata,
+            metadata={name: value for name, value in extra.items() if is_metadata(value)} | entry.metadata,
             location=location.rstrip(","),
         )
+    if further and reading:
+        reading.notes.append(f"Further keys, which are not searched: {list_some([*further])}.")
 
 
 def write_corpus(collection: Collection) -> Iterator[str]:

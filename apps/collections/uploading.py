@@ -1,9 +1,11 @@
 """Uploads of documents: a corpus or table, or a zip of what a folder may hold."""
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TypedDict, TypeVar, Unpack, cast
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -13,7 +15,7 @@ from django.db import transaction
 from apps.collections.folders import describe_skipped
 from apps.collections.importing import ImportReport, create_collection, ensure_collection, import_documents
 from apps.collections.models import Collection
-from apps.collections.records import DocumentRecord
+from apps.collections.records import DocumentRecord, Reading
 from apps.collections.sources import Source, SourceError, open_source, refuse_judged
 from apps.collections.tables import ENDINGS as TABLES
 from benchbench.errors import BenchbenchError
@@ -24,8 +26,20 @@ from benchbench.site.reading import cut_batches, yield_read
 
 ENDINGS = (*TABLES, *(f"{ending}.gz" for ending in TABLES), ".zip")
 ACCEPTED = ",".join((*TABLES, ".gz", ".zip"))  # by the file dialogues of browsers
-Batch = tuple[list[DocumentRecord], list[str]]
+Batch = list[DocumentRecord] | Reading
+T = TypeVar("T")
+
+
+class SourceOptions(TypedDict, total=False):
+    """Options of `open_source`."""
+
+    uri_prefix: str
+    references: Container[str]
+    columns: Mapping[str, str]
+
+
 CHARACTERS = 2**20  # of documents that a reading process sends at once
+SAMPLE, FIRST, OPENING = 200, 5, 1000  # rows that a preview reads; documents in it; characters of their texts
 REMEDY = "Cut it into several, or import it with manage.py import_collection."
 
 
@@ -37,50 +51,68 @@ def upload_collection(
     description: str = "",
     language: str = "",
     owner: User | None = None,
-    uri_prefix: str = "",
+    **options: Unpack[SourceOptions],
 ) -> tuple[Collection, ImportReport]:
     """Make a collection of an uploaded file's documents, all of it or nothing.
 
     Raises ConflictError where the owner has one of that name, and what `upload_documents` does.
     """
     collection = create_collection(name, owner=owner, description=description, language=language)
-    return collection, upload_documents(collection, upload, uri_prefix=uri_prefix)
+    return collection, upload_documents(collection, upload, **options)
 
 
 def upload_documents(
-    collection: Collection, upload: UploadedFile, *, uri_prefix: str = "", remove_missing: bool = False
+    collection: Collection, upload: UploadedFile, *, remove_missing: bool = False, **options: Unpack[SourceOptions]
 ) -> ImportReport:
     """Import an uploaded file into a collection: a corpus or table, or a zip of a folder.
 
-    That folder holds one of these, sectioned documents or texts. The uri of a text is `uri_prefix` and its path in the
-    zip: where the server unpacks it means nothing to anybody. Raises a sentence for any other file, one that unpacks to
-    more than BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES, and what `import_documents` refuses.
+    That folder holds one of these, sectioned documents or texts. The options are those of `open_source`: `columns`, and
+    `uri_prefix`, which with its path in the zip is the uri of a text: where the server unpacks it means nothing to
+    anybody. Raises a sentence for any other file, one that unpacks to more than BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES, and
+    what `import_documents` refuses.
     """
-    notes: list[str] = []
-    with _opened(upload, uri_prefix, notes) as documents:
-        report = import_documents(collection, documents, remove_missing=remove_missing)
-    report.notes = notes
+    reading = Reading()
+    with _opened(upload, yield_documents, **options) as batches:
+        report = import_documents(collection, _take(batches, reading), remove_missing=remove_missing)
+    report.keep(reading, collection)
     return report
 
 
 def ensure_uploaded_collection(
-    upload: UploadedFile, *, name: str, owner: User | None = None, references: Container[str] = ()
-) -> tuple[Collection, list[str]]:
+    upload: UploadedFile, *, name: str, owner: User | None = None, **options: Unpack[SourceOptions]
+) -> tuple[Collection, Reading]:
     """Return the owner's collection of exactly an uploaded file's documents; a new one gets the free name after `name`.
 
-    And what was read of a table. `references` are those that judgments make to documents, see `open_source`. Raises the
-    errors of `upload_documents`.
+    And what was read of a table. The options are those of `open_source`. Raises the errors of `upload_documents`.
     """
-    notes: list[str] = []
-    with _opened(upload, "", notes, references) as documents:
-        return ensure_collection(documents, name=name, owner=owner)[0], notes
+    reading = Reading()
+    with _opened(upload, yield_documents, **options) as batches:
+        collection, existed = ensure_collection(_take(batches, reading), name=name, owner=owner)
+    if not existed:
+        ImportReport().keep(reading, collection)
+    return collection, reading
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The first documents of an uploaded file, and what was read of its first rows. `total` counts all, if known."""
+
+    documents: list[DocumentRecord]
+    reading: Reading
+    total: int | None
+
+
+def preview_documents(upload: UploadedFile, **options: Unpack[SourceOptions]) -> Preview:
+    """Return the preview of an uploaded file. Raises the errors of `upload_documents`, as far as its rows are read."""
+    with _opened(upload, yield_preview, **options) as previews:
+        return next(previews)
 
 
 def refuse_judged_upload(upload: UploadedFile) -> None:
     """Raise SwappedError for an uploaded file of queries or judgments; other faults are left to the import."""
     try:
-        with _opened(upload, "", []) as documents:
-            next(documents, None)
+        with _opened(upload, yield_documents) as batches:
+            next(batches, None)
     except SwappedError:
         raise
     except BenchbenchError:
@@ -95,8 +127,8 @@ def describe_unread(upload: UploadedFile) -> str:
 
 @contextmanager
 def _opened(
-    upload: UploadedFile, uri_prefix: str, notes: list[str], references: Container[str] = ()
-) -> Iterator[Iterator[DocumentRecord]]:
+    upload: UploadedFile, read: Callable[..., Iterator[T]], **options: Unpack[SourceOptions]
+) -> Iterator[Iterator[T]]:
     with stored(upload) as path:
         if not path.name.lower().endswith(ENDINGS):
             if binary := describe_binary(path):
@@ -106,32 +138,47 @@ def _opened(
                 f"{path.name} is not a corpus: its name must end in {', '.join((*TABLES, '.zip'))}, or .gz.",
                 field="file",
             )
-        options = {"uri_prefix": uri_prefix, "references": references}
-        with closing(yield_read(yield_documents, path, remedy=REMEDY, **options)) as batches:
-            yield _take(batches, notes)
+        with closing(yield_read(read, path, remedy=REMEDY, **{"uri_prefix": ""} | options)) as pieces:
+            yield pieces
 
 
-def _take(batches: Iterable[Batch], notes: list[str]) -> Iterator[DocumentRecord]:
-    for documents, further in batches:
-        yield from documents
-        notes += further
+def _take(batches: Iterable[Batch], reading: Reading) -> Iterator[DocumentRecord]:
+    for batch in batches:
+        if isinstance(batch, Reading):
+            vars(reading).update(vars(batch))
+        else:
+            yield from batch
 
 
-def yield_documents(path: Path, *, uri_prefix: str, references: Container[str] = ()) -> Iterator[Batch]:
-    """Yield the documents of an uploaded file in batches, and then an empty one with the notes about them."""
+def yield_documents(path: Path, **options: Unpack[SourceOptions]) -> Iterator[Batch]:
+    """Yield the documents of an uploaded file in batches, and then what was read of it."""
+    with _unpacked(path, options) as source:
+        yield from cut_batches(source.documents, max_weight=CHARACTERS, weigh=_weigh)
+        yield source.reading
+
+
+def yield_preview(path: Path, **options: Unpack[SourceOptions]) -> Iterator[Preview]:
+    """Yield the preview of an uploaded file."""
+    with _unpacked(path, options) as source:
+        first, rows = [], 0
+        with closing(cast(Generator[DocumentRecord], source.documents)) as documents:
+            for document in islice(documents, SAMPLE):
+                rows += 1
+                document.check()
+                if rows <= FIRST:
+                    first.append(replace(document, text=document.text[:OPENING], metadata={}, sections=()))
+        yield Preview(first, source.reading, source.total or (rows if rows < SAMPLE else None))
+
+
+@contextmanager
+def _unpacked(path: Path, options: SourceOptions) -> Iterator[Source]:
     max_bytes = settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES
     if path.suffix.lower() == ".zip":
         with unpacked(path, max_bytes=max_bytes) as folder:
-            yield from _cut(open_source(folder, uri_prefix=uri_prefix, references=references))
+            yield open_source(folder, **options)
     else:
         require_unpacked_size(path, max_bytes=max_bytes)
-        yield from _cut(open_source(path, uri_prefix=uri_prefix))
-
-
-def _cut(source: Source) -> Iterator[Batch]:
-    for documents in cut_batches(source.documents, max_weight=CHARACTERS, weigh=_weigh):
-        yield documents, []
-    yield [], source.notes
+        yield open_source(path, **options)
 
 
 def _weigh(document: DocumentRecord) -> int:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.utils.html import format_html
 
+from apps.collections.columns import ColumnChoices
 from apps.datasets.formats.rated import MAX_FACTOR
 from apps.datasets.formats.registry import FORMATS, SOURCES
 from apps.datasets.formats.table import read_columns
@@ -15,7 +16,8 @@ from apps.datasets.models import Dataset, DatasetVersion
 from apps.datasets.records import GRADES, LABEL_LENGTH, DatasetError, DatasetRecord
 from apps.datasets.uploading import FilesField, read_upload, upload_turn
 from benchbench.access import may_change
-from benchbench.files.columns import FIELDS
+from benchbench.errors import BenchbenchError
+from benchbench.files.columns import OF_JUDGMENTS
 from benchbench.site.pages import PageForm, Sections
 
 
@@ -75,25 +77,10 @@ FIRST = 5  # queries of a file that a preview shows
 DETECT = ("", "Detect from the content")
 
 
-MEANINGS = {
-    "query_text": "text of the query",
-    "query_key": "id of the query",
-    "document_id": "id of the document",
-    "uri": "address of the document (uri)",
-    "path": "path of the document",
-    "file_name": "file name of the document",
-    "content_hash": "SHA-256 of the document",
-    "doc_ref": "document, as a uri or JSON",
-    "documents": "ids of one or more documents",
-    "grade": "grade",
-}
-MOST_COLUMNS = 100  # that can be chosen for; a request may have a thousand fields
-
-
 class QueriesForm(PageForm):
     """Form with files of judged queries in the field `source`, and the options of their readers.
 
-    `table` has the columns of a table that was read, or refused, each with its field; the preview lets the user choose.
+    `choices` have the columns of a table that was read, or refused, with their fields; the preview lets choose others.
     """
 
     source: ClassVar[str] = "file"
@@ -136,18 +123,14 @@ class QueriesForm(PageForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        chosen = self.data.getlist("column") if hasattr(self.data, "getlist") else []
-        self.table = {column: name for name, _, column in (line.partition("=") for line in chosen[:MOST_COLUMNS])}
+        self.choices = ColumnChoices(self.data, OF_JUDGMENTS, keeps_guesses=False)
 
     def clean_columns(self) -> dict[str, object]:
         """Return the options `columns` and `ignore`: what is written in the field goes before what was chosen."""
-        written = self.cleaned_data["columns"].splitlines()
-        mapped = {line.partition("=")[2].strip() for line in written}
-        chosen = [f"{name}={column}" for column, name in self.table.items() if column not in mapped]
         is_table = self.cleaned_data.get("format", "") in ("", "table", "two-files")
         try:
-            return read_columns([*written, *(chosen if is_table else [])])
-        except DatasetError as error:
+            return read_columns(self.choices.list_pairs(self.cleaned_data["columns"], with_selects=is_table))
+        except BenchbenchError as error:
             raise forms.ValidationError(error.message) from None
 
     def record(self) -> DatasetRecord:
@@ -158,9 +141,9 @@ class QueriesForm(PageForm):
             try:
                 record = read_upload(values[self.source], **options)
             except DatasetError as error:
-                self.table = dict(error.columns)
+                self.choices.show(error.columns)
                 raise
-        self.table = dict(record.columns)
+        self.choices.show(record.columns)
         return record
 
     def preview(self) -> dict[str, Any]:
@@ -181,12 +164,6 @@ class QueriesForm(PageForm):
     def foresee(self, record: DatasetRecord) -> str:
         """Return the effect of an import on existing datasets in words, if any."""
         return ""
-
-    @property
-    def columns_to_choose(self) -> list[tuple[str, str, list[tuple[str, str]]]]:
-        """Return each column of the table with its field, and the fields to choose from with their meanings."""
-        choices = [(name, MEANINGS.get(name, name.replace("_", " "))) for name in {**MEANINGS, **dict.fromkeys(FIELDS)}]
-        return [(column, name, choices) for column, name in list(self.table.items())[:MOST_COLUMNS]]
 
 
 class DatasetForm(QueriesForm):

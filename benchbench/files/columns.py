@@ -1,41 +1,108 @@
-"""Fields of a table of judgments, and names that people give to their columns, in some languages."""
+"""Fields of tables of judgments and of documents, and names that people give to their columns, in some languages."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from benchbench.errors import FileFormatError
 
 REFERENCES = ("doc_ref", "document_id", "uri", "content_hash", "path", "file_name", "documents")
 DOCUMENTS = "documents"  # several in a cell, or one in each of several columns, which are documents, documents_2, …
-FIELDS = (
-    *("query_key", "query_text", "grade"),
-    *REFERENCES,
-    *("category", "difficulty", "query_type", "split", "expected_answer", "notes", "weight"),
+METADATA = "metadata"  # of a document, in any number of columns
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a table: its name, its meaning for people, other names of its column, and whether a table needs it.
+
+    Of several columns with names for one field, the first name here decides. Names are compared by their letters alone.
+    """
+
+    name: str
+    label: str
+    synonyms: str = ""
+    is_needed: bool = False
+
+
+OF_JUDGMENTS = (
+    Field("query_key", "id of the query", "query_id qid question_id topic_id query_no frage_id id_requête id_consulta"),
+    Field(
+        "query_text",
+        "text of the query",
+        "query question frage search_query search_term search_phrase suchanfrage anfrage suchbegriff query_string "
+        "user_query keyword keywords requête prompt question_text search_string user_input consulta pregunta búsqueda "
+        "domanda ricerca interrogazione pergunta pesquisa zoekopdracht zoekterm vraag fråga zapytanie sorgu запрос "
+        "クエリ 検索語 検索クエリ 質問 查询 查詢 问题 問題 搜索词 질의 검색어 text",
+        is_needed=True,
+    ),
+    Field(
+        "grade",
+        "grade",
+        "rating relevance relevance_grade rel judgment judgement stars relevanz bewertung gain punkte relevant "
+        "is_relevant relevance_score relevance_label relevancy correct esci_label query_relevance_label pertinence "
+        "relevancia puntuación calificación nota rilevanza punteggio voto valutazione relevância avaliação pontuação "
+        "relevantie beoordeling relevans betyg ocena puan оценка релевантность "
+        "評価 関連度 適合度 评分 評分 分数 分數 相关性 相關性 평점 평가 "
+        "label score note",
+        is_needed=True,
+    ),
+    Field("doc_ref", "document, as a uri or JSON", is_needed=True),
+    Field(
+        "document_id",
+        "id of the document",
+        "doc_id doc_no document doc corpus_id passage_id dokument_id dokument dok product_id item_id article_id "
+        "artikel_id pid id_document identifiant_document identifiant_du_document documento id_documento documento_id "
+        "identifiant belge документ 文書 文書id ドキュメント ドキュメントid 文档 文档id 文檔 文件 문서 문서id",
+    ),
+    Field("uri", "address of the document (uri)", "url link web_page page_url document_url doc_url enlace lien"),
+    Field("content_hash", "SHA-256 of the document", "sha256"),
+    Field("path", "path of the document", "file_path document_path doc_path pfad dateipfad"),
+    Field(
+        "file_name",
+        "file name of the document",
+        "file datei dateiname document_name fichier archivo bestand ファイル 文件名",
+    ),
+    Field(
+        "documents",
+        "ids of one or more documents",
+        "docs doc_ids document_ids relevant_docs relevant_documents relevant_doc_ids expected_docs urls sources "
+        "expected_documents expected_doc_ids gold_docs gold_ids dokumente positive_passages relevant_passages "
+        "retrieval_ground_truth",
+    ),
+    Field("category", "category"),
+    Field("difficulty", "difficulty"),
+    Field("query_type", "query type"),
+    Field("split", "split"),
+    Field("expected_answer", "expected answer", "answer ground_truth reference_answer expected_output antwort réponse"),
+    Field("notes", "notes"),
+    Field("weight", "weight"),
 )
-# Of several columns with names for one field, the first name here decides. Names are compared by their letters alone.
-SYNONYMS: dict[str, str] = {
-    "query_key": "query_id qid question_id topic_id query_no frage_id id_requête id_consulta",
-    "query_text": "query question frage search_query search_term search_phrase suchanfrage anfrage suchbegriff "
-    "query_string user_query keyword keywords requête prompt question_text search_string user_input consulta "
-    "pregunta búsqueda domanda ricerca interrogazione pergunta pesquisa zoekopdracht zoekterm vraag fråga zapytanie "
-    "sorgu запрос クエリ 検索語 検索クエリ 質問 查询 查詢 问题 問題 搜索词 질의 검색어 text",
-    "grade": "rating relevance relevance_grade rel judgment judgement stars relevanz bewertung gain punkte "
-    "relevant is_relevant relevance_score relevance_label relevancy correct esci_label query_relevance_label "
-    "pertinence relevancia puntuación calificación nota rilevanza punteggio voto valutazione relevância avaliação "
-    "pontuação relevantie beoordeling relevans betyg ocena puan оценка релевантность "
-    "評価 関連度 適合度 评分 評分 分数 分數 相关性 相關性 평점 평가 "
-    "label score note",  # these last, as they may be of other things
-    "document_id": "doc_id doc_no document doc corpus_id passage_id dokument_id dokument dok product_id item_id "
-    "article_id artikel_id pid id_document identifiant_document identifiant_du_document documento "
-    "id_documento documento_id identifiant belge документ 文書 文書id ドキュメント ドキュメントid "
-    "文档 文档id 文檔 文件 문서 문서id",
-    "uri": "url link web_page page_url document_url doc_url enlace lien",
-    "path": "file_path document_path doc_path pfad dateipfad",
-    "file_name": "file datei dateiname document_name fichier archivo bestand ファイル 文件名",
-    DOCUMENTS: "docs doc_ids document_ids relevant_docs relevant_documents relevant_doc_ids expected_docs urls sources "
-    "expected_documents expected_doc_ids gold_docs gold_ids dokumente positive_passages relevant_passages "
-    "retrieval_ground_truth",
-    "content_hash": "sha256",
-    "expected_answer": "answer ground_truth reference_answer expected_output antwort réponse",
-}
+OF_DOCUMENTS = (
+    Field(
+        "id",
+        "id of the document",
+        "_id external_id id passage_id pid document_id doc_id doc_no corpus_id product_id sku asin item_id article_id "
+        "page_id cord_uid uuid object_id key identifier dokument_id artikel_id artikelnummer identifiant documento_id",
+        is_needed=True,
+    ),
+    Field(
+        "text",
+        "text",
+        "text body body_text contents content full_text document_text passage page_content description "
+        "product_description abstract summary answer document beschreibung inhalt volltext antwort texte contenu "
+        "contenido descripción texto testo descrizione conteúdo tekst текст описание 本文 正文 内容 본문",
+        is_needed=True,
+    ),
+    Field(
+        "title",
+        "title",
+        "title name headline heading subject product_title product_name document_title question titel überschrift "
+        "bezeichnung titre nom título nombre titolo título nome заголовок название タイトル 标题 標題 제목",
+    ),
+    Field("uri", "address (uri)", "uri url link source_url page_url web_page"),
+    Field("metadata", "metadata, not searched"),
+)
+FIELDS = tuple(field.name for field in OF_JUDGMENTS)
 REMARK = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 NUMBERED = re.compile(r"((?:relevant|expected)?(?:doc|docid|document|documentid|url|result|dokument))(\d{1,3})")
 ALONE = (
@@ -65,9 +132,12 @@ def fold_column(name: str) -> str:
     return re.sub(r"[\W_]+", "", REMARK.sub("", name).casefold()) or re.sub(r"[\W_]+", "", name.casefold())
 
 
-NAMES = {
-    field: [fold_column(field), *(fold_column(name) for name in SYNONYMS.get(field, "").split())] for field in FIELDS
-}
+def _fold_names(fields: Iterable[Field]) -> dict[str, list[str]]:
+    return {field.name: [fold_column(name) for name in (field.name, *field.synonyms.split())] for field in fields}
+
+
+NAMES = _fold_names(OF_JUDGMENTS)
+NAMES_OF_DOCUMENTS = _fold_names(OF_DOCUMENTS[:-1])
 
 
 def assign_columns(names: Iterable[str], chosen: Mapping[str, str], ignored: Collection[str]) -> dict[str, str]:
@@ -106,3 +176,16 @@ def number_field(field: str, number: int) -> str:
 def find_field(name: str) -> str:
     """Return the field that a numbered one is of; any other name unchanged."""
     return DOCUMENTS if SEVERAL.fullmatch(name) else name
+
+
+def parse_choices(lines: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the field and the column of lines FIELD=COLUMN and =COLUMN. Raises FileFormatError for others."""
+    choices: dict[str, str] = {}
+    for line in filter(None, map(str.strip, lines)):
+        name, separator, column = (piece.strip() for piece in line.partition("="))
+        if not separator or not column:
+            raise FileFormatError(f'"{line[:60]}" is not field=column, such as query_text=question.', field="columns")
+        if choices.setdefault(column, name) != name:
+            fields = f"{choices[column][:60]!a} and {name[:60]!a}"
+            raise FileFormatError(f"The column {column[:60]!a} is chosen for {fields}: choose one.", field="columns")
+    return [(name, column) for column, name in choices.items()]

@@ -79,7 +79,7 @@ def read_table(path: Path, *, may_be_short: bool = False) -> tuple[list[str], It
         raise FileFormatError(f"{path.name} is empty: its first line must be a header with the column names.")
     repeated = [name for name, count in Counter(header).items() if count > 1]
     if repeated:
-        raise FileFormatError(f"{path.name} has the column {repeated[0][:60]!a} more than once.")
+        raise FileFormatError(f"{path.name} has the column {repeated[0][:60]!a} more than once: rename one.")
     return header, rows
 
 

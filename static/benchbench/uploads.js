@@ -7,8 +7,8 @@ document.addEventListener(
     (event) => {
         const input = event.target;
         if (!input.dataset?.maxBytes) return;
-        const stale = input.name === "corpus" ? [] : document.querySelectorAll("select[name=column]");
-        for (const select of stale) select.remove(); // columns of the files that this choice replaces
+        const columns = input.name === "corpus" ? "corpus_column" : "column";
+        for (const select of document.querySelectorAll(`select[name=${columns}]`)) select.remove(); // columns of the files that this choice replaces
         const size = [...input.files].reduce((sum, file) => sum + file.size, 0);
         if (!size) return;
         const error = document.getElementById(`error_${input.name}`);

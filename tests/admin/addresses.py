@@ -109,6 +109,7 @@ def queries_of(name: str, row: Any) -> list[str]:
 # Addresses that answer no other method.
 POSTED = {
     *("benchmark_preview", "dataset_preview", "evaluation_preview", "index_grid_preview", "run_import_preview"),
+    *("collection_preview", "evaluation_documents"),
     *("round_decide", "round_exchange", "round_preview", "round_llm_preview"),
 }
 FORMATS = {"run_export": "csv-run", "benchmark_export": "json"}

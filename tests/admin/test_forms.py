@@ -173,8 +173,9 @@ def test_the_folder_that_is_the_default_is_a_model(
 
 
 PREVIEWS = ("benchmark_preview", "index_grid_preview", "dataset_preview", "evaluation_preview", "run_import_preview")
+PREVIEWS += ("collection_preview", "evaluation_documents")
 # But for the columns of a table: their next preview is asked for when one is chosen, which gives up the one before.
-INPUT = re.compile(r'<(input|select(?! name="column">)|textarea)\b')
+INPUT = re.compile(r'<(input|select(?! name="(?:corpus_)?column">)|textarea)\b')
 TABLE = b"query_key,query_text,uri,grade\nq1,red,u,1\n"
 RUN = b"q1 Q0 a 1 0.5 mine\n"
 
@@ -196,6 +197,8 @@ def test_no_preview_holds_an_input(admin_client: Client, library: Mapping, page:
         ),
         "dataset_preview": ({"file": ("a.csv", TABLE)}, {"columns": "many"}),
         "evaluation_preview": ({"queries": ("a.csv", TABLE)}, {"columns": "many"}),
+        "collection_preview": ({"file": ("a.csv", b"id,text\n1,x\n")}, {"columns": "many"}),
+        "evaluation_documents": ({"corpus": ("a.csv", b"id,text\n1,x\n")}, {"corpus_column": "many=id"}),
         "run_import_preview": ({"dataset": dataset.pk, "file": ("a.run", RUN)}, {"k": "many", "version": "x"}),
     }[page]
     for fields in ({}, right, right | wrong):

@@ -87,7 +87,7 @@ def test_preview_lets_choose_the_columns(staff: Client) -> None:
     table = "Wonach;Wo;Wie;Was\npear;d1;2;x\n"
     displayed = send(staff, PREVIEW, {"judged.csv": table}).content.decode()
     assert "has no column query_text, no grade, no doc_ref" in displayed
-    assert re.findall(r'<option value="=(\w+)">', displayed) == ["Wonach", "Wo", "Wie", "Was"]
+    assert re.findall(r'<option value="=(\w+)" selected>', displayed) == ["Wonach", "Wo", "Wie", "Was"]
     chosen = ["query_text=Wonach", "document_id=Wo", "grade=Wie", "=Was"]
     displayed = send(staff, PREVIEW, {"judged.csv": table}, column=chosen).content.decode()
     assert "1 query" in displayed

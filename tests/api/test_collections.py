@@ -16,6 +16,7 @@ from tests.api.callers import Callers, assert_refused, checked_json
 from tests.factories import make_dataset, make_mapping
 
 PATH = "/collections"
+FAQ = "Nr,Question,Answer,Kind,Mood\n7,When?,In May.,fruit,x\n"
 DID: dict[str, Any] = {
     "created": 0,
     "updated": 0,
@@ -24,6 +25,7 @@ DID: dict[str, Any] = {
     "duplicates": 0,
     "empty": 0,
     "notes": [],
+    "warnings": [],
 }
 
 
@@ -109,6 +111,35 @@ def test_invalid_file_is_rejected_with_a_reason(
     answer = callers.owner.upload(PATH, content, file_name=file_name, name="fruit")
     assert_refused(answer, status, message=message)
     assert "/tmp" not in answer.json()["detail"]
+    assert not Collection.objects.exists()
+
+
+def test_columns_of_a_table_are_chosen(callers: Callers) -> None:
+    fields = {"file_name": "faq.csv", "name": "faq", "columns": ["id=Nr", "text=Answer", "=Mood"]}
+    created = checked_json(callers.owner.upload(PATH, FAQ, **fields), 201)
+    [document] = Document.objects.all()
+    assert (document.external_id, document.text, document.metadata) == ("7", "In May.", {"Kind": "fruit"})
+    answer = callers.owner.upload(f"{PATH}/{created['id']}/documents", FAQ, file_name="faq.csv", columns=["id=Nr"])
+    assert checked_json(answer, 200)["updated"] == 1
+    assert Document.objects.get().metadata == {"Kind": "fruit", "Mood": "x"}
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (["id=Nr", "text=None"], "faq.csv has no column 'None': it has Nr, Question, Answer, Kind, Mood."),
+        (["id=Nr", "id=Mood"], "The id is chosen for two columns, 'Nr' and 'Mood': choose one."),
+        (["id=Nr", "text=Nr"], "The column 'Nr' is chosen for 'id' and 'text': choose one."),
+        (["grade=Nr"], "'grade' is not a field of documents: choose one of id, text, title, uri, metadata."),
+        (["Nr"], '"Nr" is not field=column'),
+        (["=Nr"], "faq.csv, line 2 has no column of the documents' ids: it has Nr, Question, Answer, Kind, Mood."),
+    ],
+)
+def test_bad_choice_of_columns_is_refused(callers: Callers, columns: list[str], message: str) -> None:
+    answer = callers.owner.upload(PATH, FAQ, file_name="faq.csv", name="faq", columns=columns)
+    assert_refused(answer, 400, message=message, field="columns")
+    texts = callers.owner.upload(PATH, packed(a__md="x"), file_name="a.zip", name="faq", columns=["id=a"])
+    assert_refused(texts, 400, message="a is not a table: leave the columns out.", field="columns")
     assert not Collection.objects.exists()
 
 

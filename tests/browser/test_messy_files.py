@@ -8,6 +8,7 @@ import pytest
 from django.urls import reverse
 from playwright.sync_api import Page
 
+from apps.collections.models import Document
 from apps.datasets.models import Dataset
 from apps.records.models import Benchmark
 from tests.files.samples import write_file
@@ -164,3 +165,46 @@ def test_changed_file_is_asked_for_again(page, tmp_path):
     page.set_input_files("[name=queries]", str(sheet))
     page.click("button:has-text('Start')")
     page.wait_for_selector("#form_faults >> text=The form was not sent. Choose files again that were changed since")
+
+
+FAQ = "Frage,Antworttext,Nr\nWhen?,In May.,7\nWhere?,At home.,8\n"
+
+
+def choose_column(page: Page, section: str, column: str, value: str) -> None:
+    with page.expect_response("**/admin/**"):
+        page.select_option(f"{section} label:has-text('{column}') select:has(option[value='={column}'])", value)
+    page.wait_for_selector(f"{section}:not(.htmx-request)")
+
+
+def test_columns_of_documents_are_chosen_in_the_preview(page, tmp_path):
+    faq = write_file(tmp_path / "faq.csv", FAQ)
+    shop = write_file(tmp_path / "shop.csv", "sku,product_name,description\n1,Pear,A green fruit.\n")
+    page.goto(reverse("admin:collections_collection_add"))
+    assert "the text is its column “description”" in choose_files(page, "file", shop)
+    assert "no column of the documents' ids" in choose_files(page, "file", faq)
+    for column, value in {"Frage": "title=Frage", "Antworttext": "text=Antworttext", "Nr": "id=Nr"}.items():
+        choose_column(page, "#preview", column, value)
+    assert "2 documents" in page.inner_text("#preview")
+    page.click("button:has-text('Upload and import')")
+    page.wait_for_selector("text=Imported 2 documents.")
+    assert "the text is its column “Antworttext”" in page.inner_text("#about")
+    document = Document.objects.get(external_id="7")
+    assert (document.title, document.text) == ("When?", "In May.")
+
+
+def test_new_evaluation_lets_choose_columns_of_documents(page, manage, tmp_path):
+    faq = write_file(tmp_path / "faq.csv", FAQ)
+    judged = write_file(tmp_path / "judged.csv", "query,document,grade\nmay,7,1\n")
+    page.goto(reverse("admin:new_evaluation"))
+    assert "1 query with 1 judgment" in choose_files(page, "queries", judged)
+    with page.expect_response("**/evaluate/documents/"):
+        page.set_input_files("[name=corpus]", str(faq))
+    page.wait_for_selector("#documents_preview >> text=no column of the documents' ids")
+    for column, value in {"Antworttext": "text=Antworttext", "Nr": "id=Nr"}.items():
+        choose_column(page, "#documents_preview", column, value)
+    page.wait_for_selector("#documents_preview >> text=2 documents")
+    assert page.locator("#preview select[name=column]").count() == 3, "those of the queries stay"
+    page.fill("[name=encoder]", "keyword:may,home")
+    page.click("button:has-text('Start')")
+    page.wait_for_url("**/evaluate/*-*/")
+    assert Document.objects.get(external_id="7").text == "In May."

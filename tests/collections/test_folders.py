@@ -176,6 +176,7 @@ def test_command_updates_a_collection_and_reports_json(
         "duplicates": 0,
         "empty": 0,
         "notes": [],
+        "warnings": [],
         "language": "",
     }
 

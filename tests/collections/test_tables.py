@@ -22,7 +22,7 @@ def lines(*rows: object) -> str:
 def read(path: Path) -> tuple[list[tuple[Any, ...]], list[str]]:
     source = open_source(path)
     documents = [(d.external_id, d.title, d.text, d.uri, d.metadata) for d in source.documents]
-    return documents, source.notes
+    return documents, [*source.reading.notes, *source.reading.warnings]
 
 
 PEAR = ("1", "Pear", "A green fruit.", "", {})
@@ -59,7 +59,7 @@ def test_tables_of_many_programs_are_read(name: str, packed: str, tmp_path: Path
         (tmp_path / file_name).rename(path / "inner" / file_name)
     documents, notes = read(path)
     assert documents == [PEAR]
-    assert "the text is its column “" in notes[-1]
+    assert "the text is its column “" in notes[0]
 
 
 def test_further_columns_are_metadata_and_are_said(tmp_path: Path) -> None:
@@ -105,13 +105,13 @@ def test_further_columns_are_metadata_and_are_said(tmp_path: Path) -> None:
         (
             "a.csv",
             "id,Text (en),Text (de)\n1,Pear,Birne\n",
-            "The text may be in “Text (en)” or “Text (de)”: call one of ",
+            "The text may be in “Text (en)” or “Text (de)”: choose one under Columns",
         ),
         ("a.jsonl", lines({"id": ["1", "2"], "text": "x"}), "a.jsonl, line 1 has several ids in 'id': give it one."),
         (
             "collection.tsv",
             "A green fruit\t7\nA plum\t8\n",
-            "line 1, begins with a text, not with an id: write the names",
+            "line 1, begins with a text, not with an id: choose both under Columns",
         ),
         (
             "a.tsv",
@@ -154,7 +154,8 @@ def test_column_is_chosen_by_its_name(content: str, documents: list[object], tmp
     [
         (
             [{"id": "1", "summary": "Short.", "article": "The long text of a document.", "genre": "news"}],
-            "More is in “article” than in the text, but is not searched: if that is the text, call its column text.",
+            "More is in “article” than in the text, but is not searched: if that is the text, choose it "
+            "under Columns, or call its column text.",
         ),
         (
             [{"id": "1", "body": "x"}, {"id": "2", "summary": "y"}],

@@ -80,7 +80,7 @@ class TestTable:
     @pytest.mark.parametrize(
         ("content", "sentence"),
         [
-            ("query_key,query_text,uri,uri,grade\n", "t.csv has the column 'uri' more than once."),
+            ("query_key,query_text,uri,uri,grade\n", "t.csv has the column 'uri' more than once: rename one."),
             (
                 "query_key,query_text,uri,how\nq1,red,u,1\n",
                 "t.csv has no column grade: it has query_key, query_text, uri, how. Say which column holds it, "

@@ -15,7 +15,9 @@ from apps.collections import editing, importing
 from apps.collections.languages import LANGUAGE_FIELDS
 from apps.collections.models import Collection, Document, Section, list_live
 from apps.collections.records import LIMITS, SECTION_ID_LENGTH, URI_BYTES, DocumentRecord, SectionRecord
+from apps.collections.tables import read_columns
 from apps.collections.uploading import upload_collection, upload_documents
+from benchbench.files.columns import parse_choices
 from benchbench.names import MAX_LENGTH
 
 MOST_DOCUMENTS = 1000
@@ -27,6 +29,10 @@ FILE = (
     "also .gz), or a .zip: of a folder of Markdown, HTML and text files, of sectioned documents, or of a corpus."
 )
 PREFIX = "The uri of each file of a zip is this prefix followed by its path. Default: the path is the uri."
+COLUMNS = (
+    "Of a table, FIELD=COLUMN for each whose name says something else, FIELD one of id, text, title, uri and metadata; "
+    "=COLUMN is not read."
+)
 
 
 class NewCollection(StrictSerializer):
@@ -42,6 +48,7 @@ class CollectionUpload(NewCollection):
 
     file = serializers.FileField(help_text=FILE)
     uri_prefix = Text(default="", allow_blank=True, max_length=URI_BYTES, help_text=PREFIX)
+    columns = serializers.ListField(child=Text(max_length=500), required=False, help_text=COLUMNS)
 
 
 class CollectionChange(StrictSerializer):
@@ -114,6 +121,7 @@ class DocumentsUpload(StrictSerializer):
 
     file = serializers.FileField(help_text=FILE)
     uri_prefix = Text(default="", allow_blank=True, max_length=URI_BYTES, help_text=PREFIX)
+    columns = serializers.ListField(child=Text(max_length=500), required=False, help_text=COLUMNS)
     remove_missing = Flag(default=False, help_text="Remove the documents that the file lacks.")
 
 
@@ -124,7 +132,10 @@ class ImportAnswer(Answer):
 
     class Meta:
         dataclass = importing.ImportReport
-        extra_kwargs = {"notes": {"help_text": "What each column of a table was read as."}}
+        extra_kwargs = {
+            "notes": {"help_text": "What each column of a table was read as."},
+            "warnings": {"help_text": "What of a table may be read wrong."},
+        }
 
 
 class DocumentQuery(PageQuery):
@@ -189,7 +200,7 @@ class Collections(Resource):
         409 if you have a collection of that name.
         """
         if "file" in data:
-            return upload_collection(data.pop("file"), owner=self.user, **data)[0]
+            return upload_collection(data.pop("file"), owner=self.user, **_read_options(data))[0]
         return importing.create_collection(owner=self.user, **data)
 
     @get("/<id:collection_id>", CollectionAnswer)
@@ -234,7 +245,7 @@ class Collections(Resource):
         build a new version of the index and resolve the mapping again.
         """
         if "file" in data:
-            report = upload_documents(collection, data.pop("file"), **data)
+            report = upload_documents(collection, data.pop("file"), **_read_options(data))
         else:
             records = [_record(number, document) for number, document in enumerate(data["documents"])]
             report = importing.import_documents(collection, records, remove_missing=data["remove_missing"])
@@ -253,6 +264,11 @@ class Collections(Resource):
         if document is None:
             raise NotFound(f"This collection does not contain document {document_id}.")
         return document
+
+
+def _read_options(data: Validated) -> Validated:
+    """Return the fields of a form with the `columns` of a table by their fields."""
+    return data | {"columns": read_columns(parse_choices(data.get("columns", ())))}
 
 
 def _record(number: int, data: Validated) -> DocumentRecord:

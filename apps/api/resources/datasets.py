@@ -29,6 +29,7 @@ from apps.mappings.creating import delete_dataset
 from apps.mappings.exporting import export_dataset
 from benchbench.access import may_view
 from benchbench.database.failures import read_again
+from benchbench.files.columns import parse_choices
 from benchbench.names import MAX_LENGTH
 from benchbench.site.downloads import attachment
 
@@ -157,7 +158,7 @@ class Datasets(Resource):
         before = self.find_changeable(self.rows(), data["dataset_id"]) if "dataset_id" in data else None
         with upload_turn():
             chosen = {name: data[name] for name in READING if name in data}
-            record = read_upload(data["file"], **chosen, **read_columns(data.get("columns", ())))
+            record = read_upload(data["file"], **chosen, **read_columns(parse_choices(data.get("columns", ()))))
             imported = import_dataset(
                 replace(record, label=data.get("version", record.label)),
                 name=data.get("name"),

@@ -82,6 +82,7 @@ class BenchmarkAdmin(columns.MeasuredAdmin, TaggedAdmin, OwnedAdmin):
     pages = (
         Page("evaluate/", evaluations.new_evaluation, "new_evaluation"),
         Page("evaluate/preview/", evaluations.preview_evaluation, "evaluation_preview"),
+        Page("evaluate/documents/", evaluations.preview_corpus, "evaluation_documents"),
         Page("evaluate/<uuid:preparation_id>/", evaluation_steps.evaluation_progress, "evaluation"),
         Page("add/", views.add_benchmark, "benchmarks_benchmark_add"),
         Page("preview/", views.preview_benchmark, "benchmark_preview"),

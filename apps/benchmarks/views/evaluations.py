@@ -17,14 +17,11 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminRadioSelectWidget
 
+from apps.collections.forms import CorpusForm
 from apps.collections.models import Collection
-from apps.collections.uploading import (
-    ACCEPTED,
-    ENDINGS,
-    describe_unread,
-    ensure_uploaded_collection,
-    refuse_judged_upload,
-)
+from apps.collections.records import Reading
+from apps.collections.uploading import ENDINGS, describe_unread, ensure_uploaded_collection, refuse_judged_upload
+from apps.collections.views import preview_documents, show_reading
 from apps.datasets.forms import QueriesForm
 from apps.datasets.importing import DatasetImport, import_dataset
 from apps.datasets.models import Dataset, Judgment
@@ -47,11 +44,11 @@ from benchbench.access import staff
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.files.sniffing import SwappedError
 from benchbench.names import find_free_name
-from benchbench.site.pages import SizedFileField, read_form, show_form
+from benchbench.site.pages import read_form, show_form
 from benchbench.site.panels import change_url
 
 R = TypeVar("R", bound=Model)
-CORPUS, JUDGED = "Upload documents", "Upload judged queries"
+JUDGED = "Upload judged queries"
 
 
 class JudgedForm(QueriesForm):
@@ -101,19 +98,7 @@ class JudgedForm(QueriesForm):
             self.match = describe_match(doc_refs, collection)
 
 
-class EvaluationForm(JudgedForm):
-    corpus = SizedFileField(
-        label=CORPUS,
-        required=False,
-        accept=ACCEPTED,
-        limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
-        remedy="Import larger files with manage.py import_collection, and choose the collection.",
-        help_text=format_html(
-            "A table with a row for each document, its id and its text: CSV, JSON Lines as in BEIR, or a list in JSON. "
-            "Or a <code>{}</code> of Markdown, HTML and text files.",
-            ".zip",
-        ),
-    )
+class EvaluationForm(JudgedForm, CorpusForm):
     question = forms.ChoiceField(
         label="What do you want to know?",
         widget=UnfoldAdminRadioSelectWidget,
@@ -176,7 +161,7 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
             result = prepare(dataset, collection, QUESTIONS[values["question"]], encoder=values["encoder"], by=user)
         except BenchbenchError as error:
             if isinstance(error, SwappedError):
-                error.message += f" Choose documents under {CORPUS}, and judged queries under {JUDGED}."
+                error.message += f" Choose documents under Upload documents, and judged queries under {JUDGED}."
             if isinstance(error, UnmatchedError):
                 rows.forget_new_dataset()
             for link in rows.list_links():
@@ -184,8 +169,7 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
             raise
         unread = describe_unread(values["corpus"]) if values["corpus"] else ""
         warnings = rows.imported.report.warnings if rows.imported else ()
-        for warning in filter(None, (*warnings, *rows.notes, unread)):
-            messages.warning(request, warning)
+        show_reading(request, rows.reading.notes, (*warnings, *rows.reading.warnings, unread))
         name = "benchmark_results" if isinstance(result, Benchmark) else "evaluation"
         return redirect(f"admin:{name}", result.pk)
 
@@ -211,6 +195,14 @@ def preview_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRes
     return preview_queries(request, read_form(request, model_admin, JudgedForm))
 
 
+@require_POST
+def preview_corpus(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    """Answer the form of a new evaluation with its first documents; nothing is stored."""
+    if not request.user.has_perms(NEEDED):
+        raise PermissionDenied
+    return preview_documents(request, read_form(request, model_admin, CorpusForm))
+
+
 class _Rows:
     """The dataset and the collection of a new evaluation: chosen in its form, or made of its files."""
 
@@ -218,7 +210,7 @@ class _Rows:
         self.form, self.user = form, user
         self.imported: DatasetImport | None = None
         self.kept: dict[str, Model] = {}
-        self.notes: list[str] = []
+        self.reading = Reading()
 
     def find_or_import(self) -> tuple[Dataset, Collection]:
         """Return both. Uploaded queries are read again if no reference matches the uploaded documents as written."""
@@ -233,7 +225,8 @@ class _Rows:
             raise
         form.content_field = "corpus"
         if not values["collection"]:
-            values["collection"], self.notes = _import_corpus(values["corpus"], self.user, dataset)
+            with form.content():
+                values["collection"], self.reading = _import_corpus(form, self.user, dataset)
             self._keep("collection", values["collection"])
             doc_refs = self.imported.version.judgments.order_by("pk") if self.imported else Judgment.objects.none()
             if find_reading(doc_refs.values_list("doc_ref", flat=True).iterator(CHUNK), values["collection"]):
@@ -282,12 +275,18 @@ class _Rows:
         ]
 
 
-def _import_corpus(upload: Any, user: User, dataset: Dataset) -> tuple[Collection, list[str]]:
+def _import_corpus(form: EvaluationForm, user: User, dataset: Dataset) -> tuple[Collection, Reading]:
     """Return the collection of an uploaded file, named after it, and what was read of a table.
 
     The dataset's references show which paths it needs.
     """
+    upload = form.cleaned_data["corpus"]
     name = upload.name or "documents"
     ending = next((ending for ending in ENDINGS if name.lower().endswith(ending)), "")
-    references = list_references(dataset)
-    return ensure_uploaded_collection(upload, name=name[: len(name) - len(ending)], owner=user, references=references)
+    return ensure_uploaded_collection(
+        upload,
+        name=name[: len(name) - len(ending)],
+        owner=user,
+        references=list_references(dataset),
+        columns=form.read_columns(),
+    )

@@ -20,6 +20,7 @@ from benchbench.decimals import list_some
 from benchbench.files.columns import (
     DOCUMENTS,
     FIELDS,
+    OF_JUDGMENTS,
     REFERENCES,
     RELEVANT,
     assign_columns,
@@ -33,7 +34,7 @@ from benchbench.ir.demand import is_weight
 from benchbench.reading.kinds import convert_number
 
 OPTIONAL = ("category", "difficulty", "query_type", "split", "expected_answer", "notes", "weight")
-NEEDED = ("query_text", "grade", "doc_ref")
+NEEDED = tuple(field.name for field in OF_JUDGMENTS if field.is_needed)
 MAX_LISTED = 5
 
 
@@ -108,14 +109,11 @@ def read_table_of_judgments(
         raise
 
 
-def read_columns(lines: Iterable[str]) -> dict[str, Any]:
-    """Return the options `columns` and `ignore` of lines FIELD=COLUMN and =COLUMN. Raises DatasetError for others."""
+def read_columns(choices: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Return the options `columns` and `ignore` of pairs of field and column. Raises DatasetError for two columns."""
     columns: dict[str, str] = {}
     ignored: list[str] = []
-    for line in filter(None, map(str.strip, lines)):
-        name, separator, column = (piece.strip() for piece in line.partition("="))
-        if not separator or not column:
-            raise DatasetError(f'"{line[:60]}" is not field=column, such as query_text=question.', field="columns")
+    for name, column in choices:
         if name == DOCUMENTS:
             name = number_field(name, 1 + sum(find_field(field) == name for field in columns))
         if columns.get(name, column) != column:

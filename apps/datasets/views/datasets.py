@@ -207,7 +207,9 @@ def preview_queries(request: HttpRequest, form: QueriesForm, *, submit: str = ""
     """Answer a form with the content of its files of queries; nothing is stored."""
     awaited = () if form.source in request.FILES else (form.source,)
     look = form.preview if form.is_valid() else dict
-    return preview_page(request, "datasets/preview.html", form, look, awaited=awaited, queries_form=form, submit=submit)
+    return preview_page(
+        request, "datasets/preview.html", form, look, awaited=awaited, choices=form.choices, submit=submit
+    )
 
 
 def _describe_import(imported: DatasetImport) -> str:

@@ -6,10 +6,13 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from apps.collections.columns import add_column_arguments, list_choices
 from apps.collections.folders import describe_skipped
 from apps.collections.importing import import_collection
-from apps.collections.sources import open_catalogue, open_source
+from apps.collections.sources import SourceError, open_catalogue, open_source
+from apps.collections.tables import read_columns
 from apps.operations.commands import UseCaseCommand
+from benchbench.busy import clean_text
 from benchbench.catalogue import parse_catalogue_id
 
 
@@ -26,7 +29,7 @@ ones are removed unless you give --keep-missing.
 
   benchbench import_collection handbook/ --name handbook --uri-prefix https://intranet/handbook/
   benchbench import_collection scifact/corpus.jsonl --name scifact
-  benchbench import_collection products.csv --name products
+  benchbench import_collection products.csv --name products --column text=notes
   benchbench import_collection handbuch/ --name handbuch --language german
 """
 
@@ -43,13 +46,18 @@ ones are removed unless you give --keep-missing.
             default="",
             help="Language of the documents by name or code, such as german or de. Default: guessed.",
         )
+        add_column_arguments(parser, example="text=notes")
         parser.add_argument("--keep-missing", action="store_true", help="Keep documents that SOURCE lacks.")
         self.add_owner_argument(parser)
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
         id = parse_catalogue_id(options["source"])
-        source = open_catalogue(id) if id else open_source(options["source"], uri_prefix=options["uri_prefix"] or None)
+        columns = read_columns(list_choices(options))
+        if id and columns:
+            raise SourceError(f"{options['source']} is not a table: leave --column out.")
+        prefix = options["uri_prefix"] or None
+        source = open_catalogue(id) if id else open_source(options["source"], uri_prefix=prefix, columns=columns)
         with self.progress("documents", source.total) as progress:
             collection, report = import_collection(
                 source,
@@ -62,7 +70,9 @@ ones are removed unless you give --keep-missing.
         if source.skipped:
             self.warn(describe_skipped(source.skipped))
         for note in report.notes:
-            self.warn(note)
+            self.stderr.write(clean_text(note))
+        for warning in report.warnings:
+            self.warn(warning)
         facts = {"collection": collection.id, "documents": collection.document_count, **asdict(report)}
         facts["language"] = collection.language
         text = (

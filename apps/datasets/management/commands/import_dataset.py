@@ -1,6 +1,5 @@
 """Import judged queries as a dataset, frozen as a numbered version."""
 
-from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from apps.collections.columns import add_column_arguments, list_choices
 from apps.datasets.formats.catalogue import read_catalogue
 from apps.datasets.formats.reading import read_dataset
 from apps.datasets.formats.registry import DIRECTORIES, FILES, FORMATS
@@ -42,21 +42,7 @@ def add_source_arguments(parser: CommandParser) -> None:
         "--split", default="", help="Split of a BEIR directory (default: test) or a Flowbaby directory (default: all)."
     )
     parser.add_argument("--topics", type=Path, metavar="FILE", help="The topics of a file of TREC judgments.")
-    parser.add_argument(
-        "--column",
-        action="append",
-        default=[],
-        type=check_column,
-        metavar="FIELD=COLUMN",
-        help="The table column of a field, if their names differ; repeat it for each.",
-    )
-    parser.add_argument(
-        "--ignore-column",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="A table column to ignore; repeat it for each.",
-    )
+    add_column_arguments(parser, example="query_text=question")
     for name, text in {
         "--grade-factor": "Multiply the ratings of Quepid, _rank_eval and OpenSearch by N, if they are fractions.",
         "--seed": "Another seed draws another sample of a log.",
@@ -75,16 +61,9 @@ def read_source(options: Mapping[str, Any]) -> DatasetRecord:
         return read_catalogue(id)
     return read_dataset(
         source if not more else options["source"],
-        **read_columns([*options["column"], *(f"={name}" for name in options["ignore_column"])]),
+        **read_columns(list_choices(options)),
         **{name: options[name] for name in READING},
     )
-
-
-def check_column(text: str) -> str:
-    field, _, column = text.partition("=")
-    if not field or not column:
-        raise ArgumentTypeError(f"{text!r} is not FIELD=COLUMN, such as query_text=question")
-    return text
 
 
 class Command(UseCaseCommand):

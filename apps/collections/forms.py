@@ -1,0 +1,121 @@
+"""Forms with a file of documents: its upload, and the choice of a table's columns."""
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.utils.html import format_html
+
+from apps.collections.columns import ColumnChoices
+from apps.collections.models import Collection
+from apps.collections.records import DocumentError
+from apps.collections.tables import read_columns
+from apps.collections.uploading import ACCEPTED, describe_unread, preview_documents
+from benchbench.errors import BenchbenchError
+from benchbench.files.columns import OF_DOCUMENTS
+from benchbench.site.pages import PageForm, SizedFileField
+from benchbench.texts.languages import list_choices
+
+
+class DocumentsForm(PageForm):
+    """Form with a file of documents in the field `documents`, and a choice of columns by selects called `select`."""
+
+    documents: ClassVar[str] = "file"
+    select: ClassVar[str] = "column"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.document_choices = ColumnChoices(self.data, OF_DOCUMENTS, name=self.select)
+
+    def read_columns(self) -> dict[str, str]:
+        """Return the fields of columns: what is written goes before what was chosen. Raises BenchbenchError."""
+        return read_columns(self.document_choices.list_pairs())
+
+    def look(self) -> dict[str, object]:
+        """Return what a preview shows of the file. Raises the errors of its reader."""
+        upload = self.cleaned_data[self.documents]
+        with self.content("columns"):
+            try:
+                preview = preview_documents(upload, columns=self.read_columns())
+            except DocumentError as error:
+                if error.reading:
+                    self.document_choices.show(error.reading.columns, error.reading.samples)
+                raise
+        self.document_choices.show(preview.reading.columns, preview.reading.samples)
+        return {"preview": preview, "unread": describe_unread(upload)}
+
+
+class CollectionForm(DocumentsForm):
+    content_field = "file"
+
+    name = forms.CharField(
+        max_length=200,
+        widget=forms.TextInput({"placeholder": "Product handbook, May"}),
+        help_text="What your team calls these documents.",
+    )
+    language = forms.ChoiceField(
+        required=False,
+        choices=[("", "Guess from the documents"), *list_choices()],
+        help_text="Lexical search normalises and stems words by it. It can be changed until an index exists.",
+    )
+    file = SizedFileField(
+        label="Corpus",
+        accept=ACCEPTED,
+        limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
+        remedy="Import larger files with manage.py import_collection.",
+        help_text=format_html(
+            "A table with a row for each document: CSV, JSON Lines such as BEIR’s <code>{}</code>, or a list in JSON. "
+            "It needs columns of ids and texts; titles and URLs may follow, and others become metadata. Judgments will "
+            "find a document by its id, its URL or the hash of its content. "
+            "Or a <code>{}</code> of Markdown, HTML and text files, or of sectioned documents.",
+            *('{"_id": "d1", "title": "…", "text": "…"}', ".zip"),
+        ),
+    )
+    columns = forms.CharField(
+        required=False,
+        widget=forms.Textarea({"rows": 2, "placeholder": "text=notes\ntitle=product"}),
+        help_text=format_html(
+            "Of a table: one <code>{}</code> per line if the names differ; <code>{}</code> is not read. The preview "
+            "has selects for them.",
+            *("field=column", "=column"),
+        ),
+    )
+
+    def clean_columns(self) -> str:
+        try:
+            self.read_columns()
+        except BenchbenchError as error:
+            raise forms.ValidationError(error.message) from None
+        return str(self.cleaned_data["columns"])
+
+    def read_columns(self) -> dict[str, str]:
+        return read_columns(self.document_choices.list_pairs(self.cleaned_data["columns"]))
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        if Collection.objects.filter(owner=self.user, name=name).exists():
+            raise forms.ValidationError(
+                f'You already have a collection "{name}": choose another name. '
+                "To bring it up to date, run manage.py import_collection."
+            )
+        return name
+
+
+class CorpusForm(DocumentsForm):
+    """Form with the documents of a new evaluation."""
+
+    documents = "corpus"
+    select = "corpus_column"
+    content_field: str | None = "corpus"
+
+    corpus = SizedFileField(
+        label="Upload documents",
+        required=False,
+        accept=ACCEPTED,
+        limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
+        remedy="Import larger files with manage.py import_collection, and choose the collection.",
+        help_text=format_html(
+            "A table with a row for each document, its id and its text: CSV, JSON Lines as in BEIR, or a list in JSON. "
+            "Or a <code>{}</code> of Markdown, HTML and text files.",
+            ".zip",
+        ),
+    )
