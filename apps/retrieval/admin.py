@@ -1,5 +1,6 @@
 """Admin pages of indexes."""
 
+from dataclasses import asdict
 from typing import Any
 
 from django.contrib import admin
@@ -9,6 +10,7 @@ from django.shortcuts import redirect
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.html import format_html_join
+from django.utils.http import urlencode
 from unfold.decorators import display
 
 from apps.collections.models import Collection
@@ -21,7 +23,7 @@ from apps.retrieval.encoders.vector_cache import annotate_sizes
 from apps.retrieval.indexing import build_index
 from apps.retrieval.models import ChunkSet, Index, VectorSpace
 from apps.retrieval.strategies import TREES
-from apps.retrieval.unread import list_index_warnings
+from apps.retrieval.unread import list_index_warnings, may_fit
 from benchbench.access import staff, visible
 from benchbench.errors import ConflictError
 from benchbench.site.admin import FactAdmin, FactsFirstAdmin, VisibleFilter
@@ -165,8 +167,21 @@ class IndexAdmin(FactsFirstAdmin):
             return [Button("Cancel", "stop_circle", "cancel_selected")]
         if obj.status == Index.Status.READY:
             href = f"{reverse('admin:collection_try', args=[obj.collection_id])}?index={obj.pk}"
-            return [Button("Try a query", "search", href=href, needs="collections.view_collection")]
+            divide = Button("Divide what was cut", "content_cut", href=_build_url(obj), needs="retrieval.add_index")
+            has_title = obj.chunk_parameters.get("title")  # which the form lacks
+            buttons = [Button("Try a query", "search", href=href, needs="collections.view_collection")]
+            return [*buttons, divide] if may_fit(obj) and not has_title else buttons
         return [Button("Build", "play_circle", "build_selected", primary=True)]
+
+
+def _build_url(index: Index) -> str:
+    """Return the address of the form of an index's next version, in which the encoder reads all of every chunk."""
+    declared = {"collection": index.collection_id, "name": index.name, "encoder": index.encoder, "fit_encoder": "on"}
+    flags = {"lexical": "on" if index.lexical else "", "by_section": index.chunk_parameters.get("sections") and "on"}
+    sizes = {name: index.chunk_parameters.get(name) for name in ("size", "overlap")}
+    values = declared | flags | sizes | asdict(index.encoder_parameters)
+    query = urlencode({name: str(value) for name, value in values.items() if value is not None})
+    return f"{reverse('admin:retrieval_index_add')}?{query}"
 
 
 @admin.register(ChunkSet)

@@ -1,4 +1,4 @@
-"""Chunks that an encoder reads to their end: a longer one is divided into as few as it takes."""
+"""Chunks that an encoder reads to their end: a longer one is divided into some of equal length."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -8,6 +8,7 @@ from apps.retrieval.search.full_text import CONFIGURATIONS
 from apps.retrieval.search.lexical import read_analyzer
 from apps.retrieval.search.word_stats import WordStats
 from apps.retrieval.search.words import find_words
+from apps.retrieval.strategies.base import FIT
 from benchbench.decimals import counted, format_share
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.lexical import BM25, FULL_TEXT, Lexical
@@ -44,15 +45,19 @@ def describe_cut(index: Index) -> str:
     cut = index.stats.get("cut")
     if not cut:
         return ""
-    divides = index.strategy == "flat" and "fit_encoder" not in index.chunk_parameters
     divided = "that divides documents at the end of the encoder's input (fit_encoder)"
-    remedy = divided if divides else "with smaller chunks"
+    remedy = divided if may_fit(index) else "with smaller chunks"
     number, total = cut["chunks"], index.stats.get("num_vectors", 0)
     return (
         f'The encoder of the index "{index}" reads {cut["window"]:,} tokens of a text: {number:,} of '
         f"{counted(total, 'chunk')} {'is' if number == 1 else 'are'} longer, and "
         f"{format_share(cut['cut_tokens'] / cut['tokens'])} of their tokens were not read. Build an index {remedy}."
     )
+
+
+def may_fit(index: Index) -> bool:
+    """Return whether chunks of an index were cut which a next version may divide instead."""
+    return "cut" in index.stats and index.strategy == "flat" and FIT not in index.chunk_parameters
 
 
 def list_word_warnings(index: Index, stored: LexicalIndex) -> list[str]:

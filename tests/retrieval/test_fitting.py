@@ -1,6 +1,8 @@
 """Chunks that fit an encoder: none is longer than it reads, and together they have all of a document's words."""
 
 import math
+import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -79,6 +81,10 @@ def test_an_index_that_fits_has_no_warning(model: str, admin_client: Client) -> 
     page = admin_client.get(reverse("admin:retrieval_index_change", args=[cut.pk])).content.decode()
     assert "2 of 3 chunks are longer" in page
     assert "Build an index that divides documents at the end of the encoder&#x27;s input (fit_encoder)." in page
+    href = re.findall(r'href="([^"]*fit_encoder=on[^"]*)"', page)[0]
+    form = admin_client.get(unescape(href)).context["form"]
+    assert (form["name"].value(), form["encoder"].value(), bool(form["fit_encoder"].value())) == ("whole", model, True)
+    assert bool(form["lexical"].value()) is cut.lexical
     fits = build(create_index(collection, name="fits", encoder=model, chunk_parameters=FIT))
     again = build(create_index(collection, name="again", encoder=model, chunk_parameters=FIT))
     assert fits.chunk_set is not None
@@ -86,6 +92,7 @@ def test_an_index_that_fits_has_no_warning(model: str, admin_client: Client) -> 
     assert fits.chunk_set.chunk_count == 4 + 1 + 4
     page = admin_client.get(reverse("admin:retrieval_index_change", args=[fits.pk])).content.decode()
     assert "whole documents, divided where the encoder stops reading" in page
+    assert "fit_encoder=on" not in page
     prompted = build(
         create_index(collection, name="prompt", encoder=model, chunk_parameters=FIT, document_prompt="a " * 30)
     )
