@@ -1,5 +1,6 @@
 """Choices of the columns of a table: by the selects of a preview, or by the options of a command."""
 
+import re
 from argparse import ArgumentTypeError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,11 @@ class ColumnChoices:
         mapped = {column for _, column in pairs}
         selected = self.chosen.items() if with_selects else ()
         return [*pairs, *((field, column) for column, field in selected if column and column not in mapped)]
+
+    def name_fields(self, message: str) -> str:
+        """Return an error about the table with fields in the words of the selects, except those that are columns."""
+        labels = {field.name: f"“{field.label}”" for field in self.fields if "_" in field.name} if self.table else {}
+        return re.sub(r"\b\w+\b(?!=)", lambda m: m[0] if m[0] in self.table else labels.get(m[0], m[0]), message)
 
     def list_selects(self) -> list[Select]:
         """Return a select for each of the first columns."""

@@ -142,6 +142,8 @@ class QueriesForm(PageForm):
                 record = read_upload(values[self.source], **options)
             except DatasetError as error:
                 self.choices.show(error.columns)
+                if not self.data.get("columns"):
+                    error.message = self.choices.name_fields(error.message)
                 raise
         self.choices.show(record.columns)
         return record

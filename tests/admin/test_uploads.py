@@ -186,6 +186,17 @@ def test_invalid_dataset_preview_shows_errors_and_no_import_button(client_of_ada
     assert "Choose a file" in client_of_ada.post(reverse("admin:dataset_preview")).content.decode()
 
 
+def test_errors_of_a_table_use_words_of_the_selects(client_of_ada: Client) -> None:
+    page = preview(client_of_ada, "a.csv", b"topic,document_id,rating,mood\nred,d1,2,x\n,d2,1,x\n", column="=topic")
+    sentence = page.partition("a.csv")[2].partition("<")[0]
+    assert "has no column “text of the query”: it has topic, document_id" in sentence, sentence
+    assert "query_" not in sentence
+    table = b"topic,query_text,document_id,rating\n,red,d1,2\n"
+    assert "line 2, has no “id of the query”" in preview(client_of_ada, "a.csv", table, column="query_key=topic")
+    written = preview(client_of_ada, "a.csv", table, columns="query_key=topic")
+    assert "line 2, has no query_key" in written, "who writes the names of fields reads them"
+
+
 def test_a_directory_is_uploaded_as_a_zip(client_of_ada: Client, tmp_path: Path) -> None:
     write_dataset(tmp_path / "golden")
     with zipfile.ZipFile(tmp_path / "golden.zip", "w") as archive:
