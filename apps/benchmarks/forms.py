@@ -8,6 +8,8 @@ from typing import Any
 
 from django import forms
 from django.db.models import QuerySet
+from django.urls import reverse
+from django.utils.html import format_html
 
 from apps.benchmarks.fields import WEIGHTINGS, ExcludeSelfField, ListField
 from apps.collections.models import Collection
@@ -253,6 +255,10 @@ class BenchmarkForm(PageForm, MatrixFields):
         """List the search engines that the site declares; without any, offer none but those of a cloned benchmark."""
         if aliases := [engine.alias for engine in list_engines()]:
             self.fields["engines"].help_text += f" Declared: {', '.join(aliases)}."
+        if self.user.has_perm("operations.view_operation"):
+            page = format_html('<a class="text-link" href="{}">Engines</a>', reverse("admin:engines"))
+            words = format_html(" {} shows how search servers of your own are compared.", page)
+            modes.help_text = format_html("{}{}", modes.help_text, words)
         if aliases or self["engines"].value():
             return
         modes.choices = [(mode, words) for mode, words in modes.choices if mode not in ENGINE_MODES]

@@ -39,13 +39,19 @@ def load_declarations() -> Declarations:
     """
     if not settings.BENCHBENCH_ENGINES:
         return Declarations()
-    path = Path(settings.BENCHBENCH_ENGINES)
     try:
-        return _read(path.read_text(encoding="utf-8"), path.name)
-    except (OSError, UnicodeDecodeError) as error:
-        raise EngineError(f"BENCHBENCH_ENGINES: {path.name} cannot be read ({type(error).__name__}).") from None
+        return _read(read_text(), Path(settings.BENCHBENCH_ENGINES).name)
     except BenchbenchError as error:
         raise EngineError(error.message, field=error.field) from None
+
+
+def read_text() -> str:
+    """Return the text of the file BENCHBENCH_ENGINES. Raises EngineError if it cannot be read."""
+    path = Path(settings.BENCHBENCH_ENGINES)
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise EngineError(f"BENCHBENCH_ENGINES: {path.name} cannot be read ({type(error).__name__}).") from None
 
 
 def list_engines() -> list[Engine]:
@@ -83,16 +89,40 @@ class _File(StrictRecord):
 
 @lru_cache(maxsize=4)
 def _read(text: str, name: str) -> Declarations:
+    declared: dict[str, dict[str, Any]] = {"engines": {}, "notices": {}}
+    for section, alias, entry in read_entries(text, name):
+        if isinstance(entry, BenchbenchError):
+            raise entry
+        declared[section][alias] = entry
+    return Declarations(**declared)
+
+
+def read_entries(text: str, name: str) -> Iterator[tuple[str, str, Address | BenchbenchError]]:
+    """Yield section, alias, and the engine or address of notices that each entry declares, or what is wrong with it.
+
+    Raises errors of the file itself.
+    """
     file = read_as(_File, parse(text, location=name) or {}, prefix=f"{name}, ")
-    for alias in (*file.engines, *file.notices):
-        if not re.fullmatch(NAME, alias):
-            refuse(f"{name}, {alias}", "must begin with a small letter and have only these, digits, _ and -")
-        if len(alias) > MAX_ALIAS:
-            refuse(f"{name}, {alias[:20]}…", f"must have at most {MAX_ALIAS} characters")
-    return Declarations(
-        {alias: _read_engine(alias, entry, f"{name}, engines.{alias}") for alias, entry in file.engines.items()},
-        {alias: _read_as(Address, alias, entry, f"{name}, notices.{alias}") for alias, entry in file.notices.items()},
-    )
+    for section, entries in (("engines", file.engines), ("notices", file.notices)):
+        for alias, entry in entries.items():
+            path = f"{name}, {section}.{alias}"
+            try:
+                _check_alias(alias, name)
+                is_engine = section == "engines"
+                yield (
+                    section,
+                    alias,
+                    _read_engine(alias, entry, path) if is_engine else _read_as(Address, alias, entry, path),
+                )
+            except BenchbenchError as error:
+                yield section, alias, error
+
+
+def _check_alias(alias: str, name: str) -> None:
+    if not re.fullmatch(NAME, alias):
+        refuse(f"{name}, {alias}", "must begin with a small letter and have only these, digits, _ and -")
+    if len(alias) > MAX_ALIAS:
+        refuse(f"{name}, {alias[:20]}…", f"must have at most {MAX_ALIAS} characters")
 
 
 def _read_engine(alias: str, entry: dict[str, Any], path: str) -> Engine:

@@ -100,6 +100,21 @@ def parse(text: str, *, location: str) -> Any:
     return value
 
 
+def list_lines(text: str) -> dict[str, int]:
+    """Return the line of each key by its path, such as `strategies.name`, of a text that `parse` accepts."""
+    lines: dict[str, int] = {}
+
+    def walk(node: yaml.Node | None, path: str) -> None:
+        if isinstance(node, yaml.MappingNode):
+            for key, inner in node.value:
+                inner_path = f"{path}.{key.value}" if path else key.value
+                lines[inner_path] = key.start_mark.line + 1
+                walk(inner, inner_path)
+
+    walk(yaml.compose(text, Loader=_Loader), "")
+    return lines
+
+
 class _Builder:
     """Builder of values from YAML nodes that tracks the path of each."""
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import django_rq
 import pytest
@@ -11,9 +12,11 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import escape
 
 from apps.engines.asking import ask_all
 from apps.engines.models import EngineAnswer
+from apps.engines.review import list_samples, review_file
 from apps.engines.storing import Question
 from apps.operations import queueing
 from apps.operations.management.commands.worker import Command
@@ -96,9 +99,9 @@ class TestPage:
                 {"shop": shop(server.url, parameters=parameters, query=query, **KEY)},
                 {"team": {"url": "https://a.example/hook/1"}},
             )
-            assert "never" in self.look(boss).content.decode()
+            assert "never" in self.look(boss).text.partition("Samples")[0]
             ask_all(EngineSetting("shop"), [Question("b")], 10, since=timezone.now(), check=lambda: None)
-            page = self.look(boss).content.decode()
+            page = re.sub(r"<pre.*?</pre>", "", self.look(boss).text, flags=re.DOTALL)  # without samples
             host = f"127.0.0.1:{server.server_port}"
         for text in ("shop", host, "boost=1", "from 0 to 10", "Weight of the title.", "now", "a.example"):
             assert text in page
@@ -122,6 +125,52 @@ class TestPage:
         viewer = User.objects.create_user("vera", is_staff=True)
         viewer.user_permissions.set(Permission.objects.filter(codename__in=["view_operation", "view_benchmark"]))
         assert "Not declared" not in self.look(viewer).content.decode()
+
+    def test_it_says_what_is_wrong_in_which_line(self, settings, tmp_path):
+        boss = User.objects.create_superuser("boss")
+        assert "No file is named" in self.look(boss).text
+        file = tmp_path / "engines.yaml"
+        settings.BENCHBENCH_ENGINES = str(file)
+        assert "is not read, so that no engine is asked." in self.look(boss).text
+        file.write_text(
+            "engines:\n  right:\n    preset: json\n    variables: {address: 'https://a.example/find'}\n"
+            "  lost:\n    preset: typesens\n  keyed:\n    preset: json\n    private: true\n    secret: NO_SUCH_KEY\n"
+            "    variables:\n      address: http://localhost/find\n      colour: red\n"
+        )
+        page = self.look(boss)
+        assert [(entry.name, entry.line) for entry in page.context["review"].wrong] == [
+            ("engines.lost", 6),
+            ("engines.keyed", 13),
+        ]
+        assert f"{file}" in page.text
+        assert "must be one of chroma" in page.text
+        file.write_text(file.read_text().replace("typesens", "json").replace("      colour: red\n", ""))
+        file.write_text(file.read_text().replace("lost:", "lost:\n    variables: {address: 'https://b.example/'}"))
+        page = self.look(boss)
+        assert [(entry.name, entry.line) for entry in page.context["review"].wrong] == [("engines.keyed", 11)]
+        assert "needs the environment variable" in page.text
+        assert "Until they are mended" not in page.text, "the others are asked"
+        file.write_text("engines: [")
+        assert "engines.yaml, line 1" in self.look(boss).text
+        viewer = User.objects.create_user("vera", is_staff=True)
+        viewer.user_permissions.set(Permission.objects.filter(codename="view_operation"))
+        text = self.look(viewer).text
+        assert "has an error, so that none is asked" in text
+        for hidden in (str(tmp_path), "line 1", "preset:"):
+            assert hidden not in text
+
+    @pytest.mark.parametrize("name", list_samples())
+    def test_samples_can_be_used_as_they_are(self, settings, tmp_path, monkeypatch, name):
+        for variable in ("SHOP_KEY", "TEAM_KEY"):
+            monkeypatch.setenv(variable, "s3cret-of-the-shop")
+        file = tmp_path / "engines.yaml"
+        settings.BENCHBENCH_ENGINES = str(file)
+        file.write_text(list_samples()[name])
+        review = review_file()
+        assert (review.problem, review.wrong, len(review.entries)) == ("", [], 1)
+        page = self.look(User.objects.create_superuser("boss"))
+        assert escape(list_samples()[name]) in page.text
+        assert "all right." in page.text
 
     def test_it_shows_the_error_of_a_faulty_file(self, declare):
         declare({"shop": {"colour": 1}})
@@ -148,6 +197,7 @@ def test_a_worker_answers_the_page_once(admin_client, declare, monkeypatch):
                 assert "A worker asks the engine" in admin_client.post(page, form).content.decode()
             Command().handle(queues=["default"], burst=True)
             right, torn = (admin_client.post(page, form | WAITS).text for form in sent)
+            brief = [admin_client.post(page, form | WAITS | {"brief": "1"}).text for form in sent]
             declare({"shop": shop("http://127.0.0.1:9/", **KEY), "torn": shop(server.url)})
             for form in sent:
                 assert "A worker asks the engine" in admin_client.post(page, form).text, "it may answer otherwise now"
@@ -158,11 +208,23 @@ def test_a_worker_answers_the_page_once(admin_client, declare, monkeypatch):
     assert "The engine shop refuses or breaks connections: start it" in down
     assert "Hits: 2" in mended
     assert "Hits: 2" in right
+    assert re.search(r'bb-hint">Answer: status 200, .* ms as seen from here Hits: 2 of 2</p>', brief[0])
+    assert "The path that failed: no.id</p>" in brief[1]
     assert "red &lt;b&gt;boots&lt;/b&gt;-1" in right
     assert "s3cret" not in right
     assert "The path id (no.id) of hit 1 must find" in torn
     assert "The path that failed: no.id" in torn
     assert not EngineAnswer.objects.exists()
+
+
+def test_new_benchmarks_and_start_lead_to_engines(admin_client, client):
+    for page in (reverse("admin:benchmarks_benchmark_add"), reverse("admin:index")):
+        main = admin_client.get(page).text.partition('id="content"')[2]
+        assert f'href="{reverse("admin:engines")}"' in main
+    maker = User.objects.create_user("mia", is_staff=True)
+    maker.user_permissions.set(Permission.objects.filter(codename__in=["add_benchmark", "view_mapping"]))
+    client.force_login(maker)
+    assert reverse("admin:engines") not in client.get(reverse("admin:benchmarks_benchmark_add")).text
 
 
 def test_readers_of_results_ask_no_engine(client):

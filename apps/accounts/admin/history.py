@@ -130,7 +130,7 @@ def rename_filter(kind: type[admin.FieldListFilter], title: str) -> type[admin.F
 class KindFilter(admin.RelatedOnlyFieldListFilter):
     """Filter by the kinds of rows that have entries, each by its noun alone."""
 
-    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, Any]]:
         choices = super().field_choices(field, request, model_admin)
         return [(pk, str(label).rpartition(" | ")[2]) for pk, label in choices]
 

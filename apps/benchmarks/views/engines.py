@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 
 from apps.engines.declarations import Declarations, load_declarations
 from apps.engines.models import EngineAnswer
+from apps.engines.review import list_samples, review_file
 from apps.records.models import Benchmark
 from benchbench.access import AnyUser, viewable
 from benchbench.errors import BenchbenchError
@@ -21,7 +22,8 @@ LOOKED_AT = 1000  # benchmarks
 def engines_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     """Render the declared engines with their parameters, and when each last answered; no secret and no template.
 
-    Also the engines that benchmarks name and the site does not declare.
+    Also the engines that benchmarks name and the site does not declare. Superusers see the place of the file, what is
+    wrong in it, and samples; others see that it has an error.
     """
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
@@ -32,7 +34,9 @@ def engines_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
         error = problem.message
     latest = dict(EngineAnswer.objects.values_list("engine").annotate(Max("asked_at")))
     rows = [(engine, latest.get(alias)) for alias, engine in declarations.engines.items()]
-    context = {"title": "Engines", "rows": rows, "notices": declarations.notices.values()}
+    context: dict[str, object] = {"title": "Engines", "rows": rows, "notices": declarations.notices.values()}
+    if request.user.is_superuser:
+        context |= {"review": review_file(), "samples": list_samples()}
     if not error:
         context["undeclared"] = list_undeclared(declarations.engines, request.user)
     return model_admin.render_page(request, "engines/engines.html", context | {"error": error})
