@@ -176,7 +176,7 @@ def engine_trial_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespo
     try:
         aliases = list(load_declarations().engines)
     except BenchbenchError as error:
-        problem = error.message
+        problem = error.message if request.user.is_superuser else "The file of engines has an error: ask a superuser."
     form = EngineTrialForm(request.POST or None, user=staff(request), aliases=aliases, initial=request.GET.dict())
     if request.method != "POST":
         context = {"title": "Try an engine", "form": form, "has_engines": bool(aliases), "problem": problem}
@@ -188,7 +188,7 @@ def engine_trial_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespo
     is_stuck = not progress.answer and not progress.is_waiting
     context = {"answer": progress.answer, "problem": describe_workers(QUICK) if is_stuck else "", "asks": True}
     if "brief" in request.POST:
-        lines = progress.answer.get("text", "").splitlines() if progress.answer else []
+        lines = progress.answer.text.splitlines() if progress.answer else []
         summary = " ".join(line for line in lines if line.startswith(("Answer: ", "Hits: ", "The path ")))
         context |= {"brief": True, "summary": summary}
     return render(request, "results/engine_answer.html", context)
