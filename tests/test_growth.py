@@ -69,6 +69,12 @@ DOCUMENTS = {
     "corpus.jsonl": '{"_id": "d1", "title": "Pear", "text": "A pear.", "uri": "u", "metadata": {"a": 1}}\n',
     "a.csv": "id,name,body,price\nd1,Pear,A pear.,2\n",
     "a.ndjson": '{"index": {"_id": "d1"}}\n{"name": "Pear", "body": "A pear.", "tags": ["a"], "price": 2}\n',
+    "a.trec": "<DOC>\n<DOCNO> d1 </DOCNO>\n<HEADLINE>A</HEADLINE>\n<TEXT>\n<P>A &amp; pear.\n</TEXT>\n</DOC>\n",
+    "wiki.trec": '<doc id="1" url="u" title="A">\nA pear.\n</doc>\n',
+    "solr.xml": '<add><doc><field name="id">1</field><field name="text">A pear.</field></doc></add>',
+    "feed.xml": "<?xml version='1.0'?><!-- x --><rss><item><guid>1</guid><title>A &lt; b</title><link>u</link>"
+    "<description><![CDATA[<p>A pear.]]></description></item></rss>",
+    "answer.json": '{"hits": {"total": {"value": 2}, "hits": [{"_id": "1", "_source": {"text": "A pear."}}]}}',
     "a.md": "# One\n\ntext\n\n## Two ##\n```\ncode\n```\n",
     "a.html": "<title>A</title><h1 id='x'>One &amp; two</h1><p class=\"c\">text<!-- no --><h2>Two</h2>",
     "a.txt": "A pear.",
@@ -260,7 +266,7 @@ def yield_file_readers(folder):
     for file, content in DOCUMENTS.items():
         parent = make_folder(folder, f"documents {file}")
         path = write_file(parent / file, content)
-        target = path if file.endswith(".jsonl") else parent
+        target = path if file.endswith((".jsonl", ".trec", ".xml")) else parent
         yield f"documents {file}", lambda t=target: list(open_source(t, uri_prefix="").documents), path
     parent = make_folder(folder, "sectioned documents")
     write_file(parent / "a.json", DOCUMENT)

@@ -7,13 +7,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from apps.collections.folders import FolderScan, read_files, scan
+from apps.collections.folders import KINDS, FolderScan, read_files, scan
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord, Reading, SectionRecord
 from apps.collections.tables import BEIR_KEYS, ENDINGS, is_beir, is_metadata, read_table_of_documents
 from benchbench.catalogue import load, read, require
 from benchbench.decimals import list_some
 from benchbench.errors import BenchbenchError
+from benchbench.files.documents import READABLE, find_root
 from benchbench.files.encodings import in_utf8
 from benchbench.files.sectioned import find_documents, find_text_and_spans, read_document
 from benchbench.files.sniffing import SwappedError, describe_judged, sniff
@@ -54,6 +55,7 @@ def read_sectioned(files: Sequence[Path]) -> Iterator[DocumentRecord]:
 
 
 PAGES = (".md", ".markdown", ".html", ".htm", ".rst")  # which hold no judgments
+MARKED = (".xml", ".sgml", ".sgm", ".rss", ".atom", ".trec")
 FEW_FILES = 20  # of a folder that may be a dataset
 CORPUS_NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
 ABOUT = re.compile("read[ _-]?me|licen[cs]e|notice|copying|change(?:s|log)", re.IGNORECASE)  # files about a table
@@ -153,7 +155,7 @@ def open_source(
 def _scan_documents(path: Path, references: Container[str]) -> FolderScan:
     files = [file for file in sorted(path.rglob("*"))[: FEW_FILES + 1] if file.is_file()] if path.is_dir() else []
     for file in files if len(files) <= FEW_FILES else ():
-        if file.suffix.lower() not in PAGES:
+        if file.suffix.lower() not in PAGES and not find_root(file):
             refuse_judged(file)
     tables = [file.name for file in files if not ABOUT.fullmatch(file.stem)]
     if tables and all(_is_table(path / name) for name in tables):
@@ -210,7 +212,8 @@ def find_corpus(path: Path) -> Path | None:
         corpus = next((path / name for name in CORPUS_NAMES if (path / name).is_file()), None)
         table = _find_only_table(path)
         return corpus or (table and find_corpus(table))
-    refuse_judged(path)
+    if not find_root(path):
+        refuse_judged(path)
     if path.name in QUERY_NAMES:
         raise SwappedError(
             f"{path.name} is the name of a file of queries, not of documents: import those as a dataset. "
@@ -218,7 +221,14 @@ def find_corpus(path: Path) -> Path | None:
         )
     if _is_table(path):
         return path
-    raise SourceError(f"{path} is neither a folder nor a corpus: a corpus ends in {', '.join(ENDINGS)}, or these .gz.")
+    raise SourceError(f"{path.name} is neither a folder nor a corpus{describe_needs(path)}", field="file")
+
+
+def describe_needs(path: Path) -> str:
+    """Return the end of the sentence about a file that is not read: what it must be."""
+    hints = dict.fromkeys(KINDS, " Put texts and pages into a folder, as a .zip to upload them: each is a document.")
+    hints |= dict.fromkeys(MARKED, f" In SGML and XML, {READABLE} are read.")
+    return f": its name must end in {', '.join(ENDINGS)}, .zip, or .gz.{hints.get(path.suffix.lower(), '')}"
 
 
 def _find_only_table(folder: Path) -> Path | None:
@@ -230,7 +240,7 @@ def _find_only_table(folder: Path) -> Path | None:
 
 
 def _is_table(path: Path) -> bool:
-    return path.name.lower().removesuffix(".gz").endswith(ENDINGS)
+    return path.name.lower().removesuffix(".gz").endswith(ENDINGS) or bool(find_root(path))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from django.template.defaultfilters import filesizeformat
 from apps.collections.records import DocumentError, DocumentRecord, Reading
 from benchbench.decimals import counted, list_some
 from benchbench.files.columns import METADATA, NAMES_OF_DOCUMENTS, OF_DOCUMENTS, fold_column
+from benchbench.files.documents import read_documents
 from benchbench.files.encodings import in_utf8
 from benchbench.files.tables import Row, read_table
 from benchbench.reading.ids import CHANGED
@@ -25,6 +26,7 @@ SYNONYMS = {field.name: field.synonyms.split() for field in OF_DOCUMENTS}
 BEIR_KEYS = {"_id", "text", "title", "uri", "metadata"}
 BULK_ACTIONS = {"index", "create"}  # of Elasticsearch: the line before a document, with its id
 TAG = re.compile("</(?:p|div|span|li|td|h[1-6]|strong|b|em|a)>|<br ?/?>", re.IGNORECASE)
+TYPE = re.compile("(?<=[a-z])_(?:s|ss|t|txt|txt_[a-z]{2}|i|l)$")  # in the names of Solr's fields: title_s
 SAMPLE_LENGTH = 80
 MOST_LIST_BYTES = 2**27  # of JSON that is not in lines, and so read at once
 
@@ -125,7 +127,9 @@ def read_table_of_documents(
     counts, chosen = _Counts(), columns or {}
     with in_utf8(path) as (copy, conversions):
         try:
-            for location, row in _unwrap(*read_table(copy), chosen, reading):
+            documents = read_documents(copy, reading.warnings)
+            names, rows = read_table(copy) if documents is None else ([], documents)
+            for location, row in _unwrap(names, rows, chosen, reading):
                 for name in row.keys() - reading.columns.keys():
                     reading.samples[name] = str(row[name])[:SAMPLE_LENGTH]
                 reading.columns |= {name: chosen.get(name, METADATA) for name in row if name not in reading.columns}
@@ -187,7 +191,7 @@ def _assign(names: tuple[str, ...], chosen: tuple[tuple[str, str], ...]) -> dict
     for name in names:
         field = fixed.get(name)
         if field is None:
-            columns.setdefault(fold_column(name), []).append(name)
+            columns.setdefault(fold_column(TYPE.sub("", name)), []).append(name)
         elif field and field != METADATA and fields.setdefault(field, name) != name:
             both = f"{fields[field][:60]!a} and {name[:60]!a}"
             raise DocumentError(f"The {field} is chosen for two columns, {both}: choose one.", field="columns")

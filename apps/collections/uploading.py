@@ -16,16 +16,17 @@ from apps.collections.folders import describe_skipped
 from apps.collections.importing import ImportReport, create_collection, ensure_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord, Reading
-from apps.collections.sources import Source, SourceError, open_source, refuse_judged
+from apps.collections.sources import Source, SourceError, describe_needs, open_source, refuse_judged
 from apps.collections.tables import ENDINGS as TABLES
 from benchbench.errors import BenchbenchError
 from benchbench.files.archives import describe_binary, list_unread, require_unpacked_size, unpacked
+from benchbench.files.documents import find_root
 from benchbench.files.sniffing import SwappedError
 from benchbench.site.pages import stored
 from benchbench.site.reading import cut_batches, yield_read
 
 ENDINGS = (*TABLES, *(f"{ending}.gz" for ending in TABLES), ".zip")
-ACCEPTED = ",".join((*TABLES, ".gz", ".zip"))  # by the file dialogues of browsers
+ACCEPTED = ",".join((*TABLES, ".gz", ".zip", ".xml", ".sgml", ".trec", ".txt"))  # by the file dialogues of browsers
 Batch = list[DocumentRecord] | Reading
 T = TypeVar("T")
 
@@ -130,14 +131,11 @@ def _opened(
     upload: UploadedFile, read: Callable[..., Iterator[T]], **options: Unpack[SourceOptions]
 ) -> Iterator[Iterator[T]]:
     with stored(upload) as path:
-        if not path.name.lower().endswith(ENDINGS):
+        if not path.name.lower().endswith(ENDINGS) and not find_root(path):
             if binary := describe_binary(path):
                 raise SourceError(f"{path.name} {binary}.", field="file")
             refuse_judged(path)
-            raise SourceError(
-                f"{path.name} is not a corpus: its name must end in {', '.join((*TABLES, '.zip'))}, or .gz.",
-                field="file",
-            )
+            raise SourceError(f"{path.name} is not a corpus{describe_needs(path)}", field="file")
         with closing(yield_read(read, path, remedy=REMEDY, **{"uri_prefix": ""} | options)) as pieces:
             yield pieces
 

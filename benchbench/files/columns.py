@@ -82,13 +82,14 @@ OF_DOCUMENTS = (
         "id",
         "id of the document",
         "_id external_id id passage_id pid document_id doc_id doc_no corpus_id product_id sku asin item_id article_id "
-        "page_id cord_uid uuid object_id key identifier dokument_id artikel_id artikelnummer identifiant documento_id",
+        "page_id cord_uid uuid guid object_id key identifier dokument_id artikel_id artikelnummer identifiant "
+        "documento_id",
         is_needed=True,
     ),
     Field(
         "text",
         "text",
-        "text body body_text contents content full_text document_text passage page_content description "
+        "text body body_text contents content content_encoded full_text document_text passage page_content description "
         "product_description abstract summary answer document beschreibung inhalt volltext antwort texte contenu "
         "contenido descripción texto testo descrizione conteúdo tekst текст описание 本文 正文 内容 본문",
         is_needed=True,

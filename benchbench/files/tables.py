@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbench.errors import FileFormatError
-from benchbench.files.columns import assign_columns
+from benchbench.files.columns import NAMES_OF_DOCUMENTS, assign_columns, fold_column
 from benchbench.reading.strict_json import decode_chunk, kind, read_objects, read_raw_lines, read_value
 
 FORMULA_SIGNS = "=+-@＝＋－＠"  # with the full-width signs, which some spreadsheets treat alike
@@ -67,7 +67,7 @@ def read_table(path: Path, *, may_be_short: bool = False) -> tuple[list[str], It
     if first.lstrip().startswith(b"["):
         return _read_list(path, read_value(path))
     if first.lstrip().startswith(b"{"):
-        if (wrapped := _find_rows(path, first)) is not None:
+        if (wrapped := _find_rows(path, first, is_alone=not next(lines, b""))) is not None:
             return _read_list(path, wrapped)
         _, keys = next(read_objects(path))
         return list(keys), read_objects(path)
@@ -150,14 +150,23 @@ def _refuse_lines_above(rows: Iterator[tuple[str, list[str]]]) -> Iterator[tuple
     return chain(first, rows)
 
 
-def _find_rows(path: Path, first: bytes) -> list[Any] | None:
-    """Return the only list of objects in a JSON object, as in {"questions": [{…}]}; None for JSON Lines."""
+def _find_rows(path: Path, first: bytes, *, is_alone: bool) -> list[Any] | None:
+    """Return the rows of a file that is one object: its only list of objects, as in {"questions": [{…}]}, else itself.
+
+    None for JSON Lines: another line follows the `first`, which is an object, or that has the names of a row.
+    """
+    is_line = True
     try:
         value = json.loads(first)
     except (ValueError, RecursionError):
-        value = read_value(path)
-    lists = [rows for rows in value.values() if isinstance(rows, list) and rows and isinstance(rows[0], dict)]
-    return lists[0] if len(lists) == 1 and not assign_columns(value, {}, ()) else None
+        value, is_alone, is_line = read_value(path), True, False
+    lists = {key: rows for key, rows in value.items() if isinstance(rows, list) and rows and isinstance(rows[0], dict)}
+    names = [key for key in value if key not in lists]
+    letters = {*map(fold_column, names)}
+    is_document = not any(letters.isdisjoint(NAMES_OF_DOCUMENTS[name]) for name in ("id", "text"))
+    if is_alone and len(lists) == 1 and not assign_columns(names, {}, ()) and not is_document:
+        return next(iter(lists.values()))
+    return None if is_line else [value]
 
 
 def _read_list(path: Path, objects: list[Any]) -> tuple[list[str], Iterator[Row]]:

@@ -15,7 +15,7 @@ document.addEventListener(
         error.replaceChildren();
         if (size <= Number(input.dataset.maxBytes)) {
             const name = document.querySelector("input[name=name][required]");
-            const stem = input.files[0].name.replace(/(\.(jsonl|ndjson|json|csv|tsv|zip|gz))+$/i, "");
+            const stem = input.files[0].name.replace(/(\.(jsonl|ndjson|json|csv|tsv|xml|sgml|trec|txt|zip|gz))+$/i, "");
             if (name && !name.value) name.value = stem;
             return;
         }

@@ -120,7 +120,7 @@ def test_further_columns_are_metadata_and_are_said(tmp_path: Path) -> None:
         ),
         ("a.json", json.dumps(["one text"]), "a.json[0] is a string, and each entry must be an object."),
         ("a.csv", "id,text\n1\n", "a.csv, line 2, has 1 cells, but the header has 2."),
-        ("a.txt", "one text\n", "a corpus ends in .jsonl, .ndjson, .json, .csv, .tsv, or these .gz."),
+        ("a.txt", "one text\n", "Put texts and pages into a folder, as a .zip to upload them"),
         ("a.tsv", "1\tpear\n2\tplum\n", "import those as a dataset. If they are documents, name the columns in the"),
         (
             "a.csv",

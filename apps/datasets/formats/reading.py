@@ -13,6 +13,7 @@ from apps.datasets.formats.registry import FORMATS
 from apps.datasets.records import DatasetError, DatasetRecord
 from benchbench.decimals import list_some
 from benchbench.files.archives import describe_binary, gathered
+from benchbench.files.documents import find_root
 from benchbench.files.encodings import in_utf8
 from benchbench.files.sniffing import Kind, SwappedError, holds_documents, sniff
 from benchbench.reading.strict_json import read_chunks, read_lines
@@ -50,7 +51,7 @@ def _locate(path: Path, options: Mapping[str, object]) -> tuple[str, Path]:
         return format_name, path
     if path.suffix.lower() in WORKBOOKS:
         raise DatasetError(f"{path.name} is a workbook: save its sheet as CSV UTF-8, and import that.")
-    if kind == "beir-lines" and holds_documents(path):
+    if (kind == "beir-lines" and holds_documents(path)) or (not kind and find_root(path)):
         raise SwappedError(f"{path.name} {DOCUMENTS}.")
     if kind in PARTIAL_KINDS:
         raise DatasetError(f"{path.name} {PARTIAL_KINDS[kind]}.", field="format")
