@@ -53,7 +53,7 @@ from benchbench.site.reading import SMALL_BYTES
 from benchbench.texts import languages, words
 from benchbench.texts.guessing import guess_language
 from tests.checkout import CHECKOUT
-from tests.datasets.tool_samples import SNAPSHOT
+from tests.datasets.tool_samples import LTR_OLD, LTR_TITLED, RRE, SNAPSHOT
 from tests.datasets.valid import DOCUMENT, VALID
 from tests.files.samples import CLASSIC_TOPICS, COMPACT_EXPERIMENT, RUN, XML_TOPICS, write_file
 from tests.growth import find_growth_faults
@@ -273,6 +273,9 @@ def yield_file_readers(folder):
     write_file(parent / "a.md", "# One\nfirst\n## Two\nsecond\n# Three\nthird\n")
     for path in sorted(parent.iterdir()):
         yield f"sectioned documents {path.name}", lambda: list(open_source(parent).documents), path
+    for name, content in (("rre.json", json.dumps(RRE)), ("case.txt", LTR_TITLED), ("old.txt", LTR_OLD)):
+        path = write_file(make_folder(folder, f"dataset {name}") / name, content)
+        yield f"dataset {name}", lambda p=path: read_dataset(p, format="quepid-ratings", is_upload=True), path
     for name, content in (("classic", CLASSIC_TOPICS), ("xml", XML_TOPICS)):
         path = write_file(make_folder(folder, name) / "topics.txt", content)
         yield f"topics {name}", lambda p=path: read_topics(p), path

@@ -11,7 +11,7 @@ from typing import Literal
 from benchbench.errors import FileFormatError
 from benchbench.files.beir import find_columns_of_qrels
 from benchbench.files.columns import FIELDS, REFERENCES, assign_columns, fold_column
-from benchbench.files.quepid import find_columns
+from benchbench.files.quepid import are_ranked, find_columns
 from benchbench.files.tables import DELIMITER, NUMBER, find_delimiter, read_table
 from benchbench.reading.strict_json import BLOCK_BYTES, read_chunks, read_lines
 
@@ -58,6 +58,8 @@ OBJECTS: tuple[tuple[str, Kind], ...] = (
     ('"has_snapshot_file"', "quepid-snapshot"),
     ('"rated_only"', "quepid-snapshot"),
     ('"requests"', "rank-eval"),
+    ('"relevant_documents"', "quepid-ratings"),
+    ('"ratings"', "quepid-ratings"),
     ('"queries"', "benchbench-json"),
     ('"sections"', "sectioned-document"),
 )
@@ -177,6 +179,8 @@ def _sniff_columns(lines: list[str], path: Path) -> Kind:
     if DELIMITER.match(lines[0].encode()):
         lines = lines[1:] or lines
     sample = lines[:1000]
+    if are_ranked(sample):
+        return "quepid-ratings"
     if find_columns_of_qrels(lines[0]):
         return "beir-qrels"
     cells = {cell.strip().strip('"').lower() for cell in lines[0].split(find_delimiter(lines[0]))}

@@ -148,6 +148,8 @@ SOURCES: dict[str, dict[str, Any]] = {
     "sectioned": {"ground_truth.json": TRUTH, "documents/a.json": DOCUMENT},
     "module-queries": {"modules.json": MODULES},
     "quepid-ratings": {"case.csv": tool_samples.QUEPID_CSV.encode()},
+    "quepid-ratings, RRE": {"rre.json": tool_samples.RRE},
+    "quepid-ratings, lines": {"case.txt": tool_samples.LTR.encode()},
     "quepid-snapshot": {"snapshot.json": tool_samples.SNAPSHOT},
     "rank-eval": {"body.json": tool_samples.RANK_EVAL},
     "opensearch-judgments": {"list.json": tool_samples.JUDGMENTS},

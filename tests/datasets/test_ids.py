@@ -101,7 +101,10 @@ WRITTEN: dict[str, list[Write]] = {
             ).parent
         )
     ],
-    "quepid-ratings": [lambda folder, key, id: write_file(folder / "a.csv", f'query,docid,rating\n"{key}","{id}",1\n')],
+    "quepid-ratings": [
+        lambda folder, key, id: write_file(folder / "a.csv", f'query,docid,rating\n"{key}","{id}",1\n'),
+        lambda folder, key, id: write_file(folder / "a.json", {"queries": [{"query": key, "ratings": {id: 1}}]}),
+    ],
     "quepid-snapshot": [lambda folder, key, id: write_file(folder / "a.json", snapshot(key, id))],
     "keyed": [
         lambda folder, key, id: write_file(

@@ -10,6 +10,7 @@ from apps.datasets.formats.reading import detect, read_dataset
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from benchbench.errors import BenchbenchError
 from benchbench.files.runs import read_run_file
+from tests.datasets import tool_samples
 from tests.datasets.tool_samples import JUDGMENTS, QUEPID_CSV, QUERY_LINES, QUERY_SET, RANK_EVAL, SNAPSHOT
 from tests.datasets.valid import judgments, refusal_of
 from tests.files.samples import write_file
@@ -52,6 +53,46 @@ class TestQuepid:
             '5" pipe, red': {"{'document_id': '7'}": 1},
             "nothing found": {},
         }
+
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("case.json", tool_samples.QUEPID_JSON),
+            ("rre.json", tool_samples.RRE),
+            ("case.txt", tool_samples.LTR),
+            ("old.txt", tool_samples.LTR_OLD),
+            ("titled.txt", tool_samples.LTR_TITLED),
+        ],
+    )
+    def test_other_exports_give_the_same_ratings(self, tmp_path, name, content):
+        record = read_dataset(write_file(tmp_path / name, content))
+        assert record.source_format == "quepid-ratings"
+        grades = judgments(record)
+        assert grades["star wars"] == {"{'document_id': '11'}": 3, "{'document_id': '12'}": 0}
+        assert grades.keys() <= {"star wars", "star trek"}
+
+    @pytest.mark.parametrize(
+        ("name", "content", "sentence"),
+        [
+            (
+                "a.txt",
+                "2 qid:10 1:0.03 #docid = GX029\n",
+                "a.txt, line 1, has no text of its query: write the lines as",
+            ),
+            ("a.txt", "2 qid:10 1:0.03\n", "a.txt, line 1, has no text of its query"),
+            ("a.txt", "2 qid:1 # 7 Rambo\n1 qid:1 # 8 First Blood\n", "a.txt, line 2, has another text than before"),
+            ("a.json", {"queries": [{"ratings": {"a": 1}}]}, "a.json, queries[0] has no text of a query: write it as"),
+            ("a.json", {"queries": [{"query": "a", "ratings": [1]}]}, "a.json, queries[0] must have an object of"),
+            ("a.json", {"queries": [7], "ratings": {}}, "a.json, queries[0] must be an object, not a number."),
+            (
+                "a.json",
+                {"queries": [{"query": "a", "relevant_documents": {"3": [{"id": 1}]}}]},
+                "a.json, queries[0], '3', must hold ids of documents, not an object.",
+            ),
+        ],
+    )
+    def test_exports_without_texts_are_refused(self, tmp_path, name, content, sentence):
+        assert refusal_of(write_file(tmp_path / name, content)).startswith(sentence)
 
     def test_a_snapshot_gives_ratings_and_needs(self, tmp_path):
         record = read_dataset(write_file(tmp_path / "s.json", SNAPSHOT))

@@ -3,6 +3,29 @@
 from typing import Any
 
 QUEPID_CSV = 'query,docid,rating\nstar wars,11,3\nstar wars,12,0\n" -r disc",13,10\nstar trek,,\nstar wars,14,\n'
+QUEPID_JSON = {
+    "queries": [
+        {"query": "star wars", "ratings": {"11": 3, "12": 0, "14": None}},
+        {"query": "star trek", "ratings": {}},
+    ]
+}
+RRE: dict[str, Any] = {
+    "index": "movies",
+    "topics": [
+        {
+            "query_groups": [
+                {
+                    "queries": [{"template": "q.json", "placeholders": {"$query": "star wars"}}],
+                    "relevant_documents": {"3": ["11"], "0": ["12"]},
+                }
+            ]
+        }
+    ],
+    "queries": [{"placeholders": {"$query": "star trek"}, "relevant_documents": {}}],
+}
+LTR = "\n3 qid:7 # 11 star wars\n\n0 qid:7 1:0.5 2:1 # 12 star wars\n"
+LTR_OLD = '3    qid:7 #    11; "star wars"\n0    qid:7 #    12; "star wars"\n    qid:8 #    1; "star trek"\n'
+LTR_TITLED = "# qid:7: star wars\n#\n3\tqid:7 #\t11\tA New Hope\n0\tqid:7 #\t12\tRambo\n"
 SNAPSHOT: dict[str, Any] = {
     "id": 2471,
     "name": "no-vector",

@@ -12,8 +12,8 @@ from benchbench.files.ratings import build_text_key, describe_scale, find_scale,
 def read_ratings(path: Path, *, grade_factor: int = 1) -> DatasetRecord:
     """Return the ratings of a CSV with the columns query, docid and rating, or Query Text, Doc ID and Rating.
 
-    OpenSearch Dashboards imports the first kind too. A query is identified by its text. A row without a rating has a
-    query alone; a document in it is counted. Other columns are not read.
+    Or of another export of them (`read_rows`). OpenSearch Dashboards imports the first kind too. A query is identified
+    by its text. A row without a rating has a query alone; a document in it is counted. Other columns are not read.
     """
     ratings, unrated = Ratings(path, grade_factor), 0
     written = (rating for *_, rating in read_rows(path) if not is_unjudged(rating))

@@ -133,7 +133,12 @@ FORMATS: dict[str, Format] = {
     ),
 }
 RATED: tuple[tuple[Kind, str, Callable[..., DatasetRecord], tuple[str, ...]], ...] = (
-    ("quepid-ratings", "Quepid ratings (CSV: query, docid, rating)", read_ratings, ("grade_factor",)),
+    (
+        "quepid-ratings",
+        "Quepid ratings (CSV: query, docid, rating; JSON, RRE, learning to rank)",
+        read_ratings,
+        ("grade_factor",),
+    ),
     ("quepid-snapshot", "Quepid snapshot (JSON)", read_snapshot_ratings, ("grade_factor",)),
     ("rank-eval", "_rank_eval body", read_rank_eval, ("grade_factor", "columns")),
     ("opensearch-judgments", "OpenSearch judgment list", read_judgment_list, ("grade_factor",)),
