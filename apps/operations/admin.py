@@ -17,7 +17,7 @@ from apps.operations.models import Batch, Operation, of_subject
 from apps.operations.progress import compute_progress
 from apps.operations.queueing import list_queues, list_workers
 from benchbench.site.admin import FactAdmin, LargeAdmin, SiteAdmin, VisibleFilter
-from benchbench.site.panels import Button, Page, Panel, build_list_url, change_url
+from benchbench.site.panels import Button, Page, Panel, build_list_url, change_url, may_open
 
 
 def progress(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
@@ -85,6 +85,11 @@ class OperationAdmin(FactAdmin):
         rows = super().get_queryset(request)
         return rows.annotate(owner_name=of_subject("owner__username"), subject_name=of_subject("name"))
 
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        operation: Any = super().get_object(request, object_id, from_field)
+        operation.opens_subject = operation.subject is not None and may_open(request, operation.subject)
+        return operation
+
     @admin.action(description="Cancel", permissions=["act"])
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
         def cancel(operation: Operation) -> str:
@@ -94,11 +99,13 @@ class OperationAdmin(FactAdmin):
         return self.apply_each(request, queryset, cancel)
 
     @display(description="works on")
-    def subject(self, operation: Operation) -> str:
+    def subject(self, operation: Any) -> str:
         subject = operation.subject
         if subject is None:
             return str(operation.subject_id)
         noun = subject._meta.verbose_name
+        if not operation.opens_subject:
+            return f"{noun} {subject}"
         return format_html('{} <a class="text-link" href="{}">{}</a>', noun, change_url(subject), subject)
 
     @display(description="works on", ordering="subject_name", empty_value="–")

@@ -45,13 +45,21 @@ def change_url(model: type[Model] | Model, pk: str | None = None) -> str:
 def may_open(request: HttpRequest, row: Any) -> bool:
     """Return whether the user may open the page of a row.
 
-    A shared row names what it was made from, which need not be shared.
+    A shared row names what it was made from, which need not be shared. Rows of one parent, by which `through` decides
+    who sees them, are looked up once a request.
     """
     pages: Any = admin.site._registry.get(type(row))
     if pages is None or not pages.has_view_permission(request):
         return False
-    is_owner = getattr(row, "owner_id", None) == request.user.pk
-    return is_owner or request.user.is_superuser or pages.get_queryset(request).filter(pk=row.pk).exists()
+    if request.user.is_superuser or getattr(row, "owner_id", None) == request.user.pk:
+        return True
+    parent = pages.through.partition("__")[0]
+    which = {f"{parent}_id": getattr(row, f"{parent}_id")} if parent else {"pk": row.pk}
+    known = request.__dict__.setdefault("openable", {})
+    key = (type(row), *which.values())
+    if key not in known:
+        known[key] = pages.get_queryset(request).filter(**which).exists()
+    return bool(known[key])
 
 
 def write_reference(field: Any, relation: Any, row: Model) -> str:

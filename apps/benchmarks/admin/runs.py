@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin import ModelAdmin
-from django.db.models import Model, OuterRef, QuerySet
+from django.db.models import Model, OuterRef, QuerySet, Value
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -209,6 +209,10 @@ class BaselineAdmin(FactAdmin):
         """Allow deleting retired baselines only. A benchmark cannot be deleted while one of its baselines exists."""
         return request.user.has_perm("benchmarks.delete_baseline") and obj is not None and obj.retired_at is not None
 
+    def annotate_rows(self, request: HttpRequest, rows: QuerySet[Model]) -> Any:
+        opens = Value(request.user.has_perm("benchmarks.view_run"))
+        return super().annotate_rows(request, rows.annotate(opens_run=opens))
+
     @admin.action(description="Retire", permissions=["act"])
     def retire_selected(self, request: HttpRequest, queryset: Iterable[Model]) -> HttpResponse | None:
         def end(baseline: Baseline) -> str:
@@ -218,7 +222,9 @@ class BaselineAdmin(FactAdmin):
         return self.apply_each(request, queryset, end)
 
     @display(description="run", ordering="run__label")
-    def run_link(self, baseline: Baseline) -> str:
+    def run_link(self, baseline: Any) -> str:
+        if not getattr(baseline, "opens_run", True):
+            return str(baseline.run)
         return format_html('<a href="{}">{}</a>', change_url(baseline.run), baseline.run)
 
     @display(description="state", label={"current": "success", "retired": "default"})

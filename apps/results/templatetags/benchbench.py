@@ -112,11 +112,15 @@ def page_of(row: Model) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def href(context: Context, row: Any, page: str = "") -> str:
-    """Return the attribute that leads to a page of a row, by default its first; "" if the user may not open it."""
+def href(context: Context, row: Any, page: str = "", suffix: str = "", version: int | None = None) -> str:
+    """Return the attribute that leads to a page of a row, by default its first; "" if the user may not open it.
+
+    The `suffix` follows the address, as does the number of a dataset's `version`.
+    """
     if not may_open(context["request"], row):
         return ""
-    return format_html('href="{}"', reverse(page, args=[row.pk]) if page else page_of(row))
+    end = suffix if version is None else f"?version={version}"
+    return format_html('href="{}{}"', reverse(page, args=[row.pk]) if page else page_of(row), end)
 
 
 @register.filter
