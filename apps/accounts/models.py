@@ -5,6 +5,7 @@ from django.contrib.auth.models import User
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Model, Q
+from django.db.models.deletion import Collector
 from django.utils import timezone
 
 from benchbench.models import NamedModel, PublicModel
@@ -101,13 +102,28 @@ class Deletion(PublicModel):
         return self.name
 
 
+def keep_shared(collector: Collector, field: models.Field, rows: models.QuerySet[Model], using: str) -> None:
+    """Delete the views of a deleted user, except those of a team, which have no owner then."""
+    models.CASCADE(collector, field, rows.filter(team=None), using)
+    models.SET_NULL(collector, field, rows.exclude(team=None), using)
+
+
+def keep_owned(collector: Collector, field: models.Field, rows: models.QuerySet[Model], using: str) -> None:
+    """Delete the views of a deleted team that have no owner; their owners keep the others."""
+    models.CASCADE(collector, field, rows.filter(owner=None), using)
+    models.SET_NULL(collector, field, rows.exclude(owner=None), using)
+
+
 class SavedView(NamedModel, PublicModel):
-    """Filters, order, columns and measure of a list under a name. Its owner sees it, and so does its team."""
+    """Filters, order, columns and measure of a list under a name. Its owner sees it, and so does its team.
+
+    A view whose owner was deleted is its team's alone.
+    """
 
     name_scope = ("owner", "listed")
 
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    team = models.ForeignKey("auth.Group", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=keep_shared, related_name="+")
+    team = models.ForeignKey("auth.Group", null=True, blank=True, on_delete=keep_owned, related_name="+")
     listed = models.CharField(max_length=100, help_text="The rows of its list, such as benchmarks.run.")
     name = models.CharField(max_length=LONGEST_NAME)
     query = models.CharField(max_length=LONGEST_QUERY, help_text="The query string of the list.")
@@ -115,7 +131,10 @@ class SavedView(NamedModel, PublicModel):
     class Meta:
         verbose_name = "view"
         default_permissions = ()
-        constraints = [models.UniqueConstraint(fields=["owner", "listed", "name"], name="saved_view_name")]
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "listed", "name"], name="saved_view_name"),
+            models.CheckConstraint(condition=Q(owner__isnull=False) | Q(team__isnull=False), name="saved_view_seen"),
+        ]
 
     def __str__(self) -> str:
         return self.name

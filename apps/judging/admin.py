@@ -11,7 +11,7 @@ from unfold.decorators import display
 
 from apps.datasets.models import Query
 from apps.judging.handing import list_waiting_rounds
-from apps.judging.judges import change_round, is_judge, may_lead
+from apps.judging.judges import change_round, is_judge, may_close, may_lead
 from apps.judging.llm.launching import cancel_judging
 from apps.judging.models import Round
 from apps.judging.settling.progress import compute_target
@@ -107,7 +107,8 @@ class RoundAdmin(FactAdmin):
             buttons.append(Button("Judges …", "group_add", href=_reverse("round_people", obj), needs=needs))
             if obj.settled_at and not obj.continue_after_settled:
                 buttons.append(Button("Go on", "play_arrow", "go_on_selected"))
-            buttons.append(Button("Close …", "lock", href=_reverse("round_close", obj), needs=needs))
+            if may_close(request.user):
+                buttons.append(Button("Close …", "lock", href=_reverse("round_close", obj), needs=needs))
         return buttons
 
     @display(description="graded", ordering="slots_done")

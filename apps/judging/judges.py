@@ -6,8 +6,9 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 
+from apps.datasets.models import Dataset
 from apps.judging.models import Round, Slot
-from benchbench.access import AnyUser, list_colleagues
+from benchbench.access import AnyUser, list_colleagues, permits
 from benchbench.database.failures import read_again
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError, ConflictError
@@ -79,6 +80,21 @@ def may_lead(round: Round, user: AnyUser) -> bool:
     if round.blind and round.is_open and is_judge(round, user):
         return False
     return user.has_perm("judging.view_all_round") or list_led_rounds(user).filter(pk=round.pk).exists()
+
+
+def may_close(user: AnyUser) -> bool:
+    """Return whether the user may make the versions of datasets that closing rounds makes, as freezing drafts does."""
+    return permits(Dataset, user, "change")
+
+
+def require_close(round: Round, user: AnyUser) -> None:
+    """Raise NotAJudgeError unless the user leads the round and may make a version of its dataset."""
+    require_lead(round, user)
+    if not may_close(user):
+        raise NotAJudgeError(
+            f'Closing the round "{round}" makes a version of its dataset, and you may not change datasets: ask its '
+            "owner or an editor."
+        )
 
 
 def can_see_others(round: Round, user: AnyUser) -> bool:

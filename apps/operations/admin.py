@@ -85,9 +85,10 @@ class OperationAdmin(FactAdmin):
         rows = super().get_queryset(request)
         return rows.annotate(owner_name=of_subject("owner__username"), subject_name=of_subject("name"))
 
-    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
-        operation: Any = super().get_object(request, object_id, from_field)
-        operation.opens_subject = operation.subject is not None and may_open(request, operation.subject)
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Model:
+        operation = super().get_object(request, object_id, from_field)
+        assert isinstance(operation, Operation)
+        vars(operation)["opens_subject"] = operation.subject is not None and may_open(request, operation.subject)
         return operation
 
     @admin.action(description="Cancel", permissions=["act"])
@@ -99,12 +100,12 @@ class OperationAdmin(FactAdmin):
         return self.apply_each(request, queryset, cancel)
 
     @display(description="works on")
-    def subject(self, operation: Any) -> str:
+    def subject(self, operation: Operation) -> str:
         subject = operation.subject
         if subject is None:
             return str(operation.subject_id)
         noun = subject._meta.verbose_name
-        if not operation.opens_subject:
+        if not getattr(operation, "opens_subject", True):
             return f"{noun} {subject}"
         return format_html('{} <a class="text-link" href="{}">{}</a>', noun, change_url(subject), subject)
 

@@ -54,12 +54,12 @@ def may_open(request: HttpRequest, row: Any) -> bool:
     if request.user.is_superuser or getattr(row, "owner_id", None) == request.user.pk:
         return True
     parent = pages.through.partition("__")[0]
-    which = {f"{parent}_id": getattr(row, f"{parent}_id")} if parent else {"pk": row.pk}
-    known = request.__dict__.setdefault("openable", {})
-    key = (type(row), *which.values())
-    if key not in known:
-        known[key] = pages.get_queryset(request).filter(**which).exists()
-    return bool(known[key])
+    rows = {f"{parent}_id": getattr(row, f"{parent}_id")} if parent else {"pk": row.pk}
+    seen = request.__dict__.setdefault("openable", {})
+    key = (type(row), *rows.values())
+    if key not in seen:
+        seen[key] = pages.get_queryset(request).filter(**rows).exists()
+    return bool(seen[key])
 
 
 def write_reference(field: Any, relation: Any, row: Model) -> str:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from html import unescape
-from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -16,7 +15,7 @@ from apps.judging.models import Round
 from apps.mappings.models import Mapping
 from apps.records.models import Benchmark, Schedule
 from apps.retrieval.models import Index
-from tests.admin.test_lists import make_row_everywhere
+from tests.everywhere import make_row_everywhere
 
 OWNED = (Benchmark, Collection, Dataset, Index, Mapping, Round, Schedule)
 MOST_PAGES = 400
@@ -38,7 +37,7 @@ def yield_links(text: str) -> Iterator[str]:
 
 
 def crawl(client: Client) -> tuple[set[str], dict[str, str]]:
-    """Return the pages that can be reached, one of each path and set of parameters, and refused ones by their origin."""
+    """Return the pages that can be reached, one of each path and parameters, and the origins of refused ones."""
     start = reverse("admin:index")
     seen, pages, refused = {start}, [(start, "")], {}
     while pages and len(seen) < MOST_PAGES:

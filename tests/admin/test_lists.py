@@ -1,86 +1,35 @@
 """Every list costs as many queries with thirty rows as with three."""
 
-import uuid
 from typing import Any
 
 import pytest
 from django.contrib import admin
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.db import connection
 from django.db.models import Model
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from apps.accounts.tokens import issue_token
 from apps.collections.models import Collection, Document
 from apps.datasets.editing.drafts import freeze
 from apps.datasets.editing.queries import edit_query
 from apps.datasets.models import Judgment, Query
-from apps.mappings.models import Mapping, Resolution
-from apps.operations.models import Batch, Operation, Status
+from apps.mappings.models import Mapping
 from apps.records.models import Baseline, Benchmark, QueryResult
 from apps.results.triage.query_page import list_judgments
-from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
-from benchbench.site.history import note
 from benchbench.site.panels import build_list_url, change_url
 from tests.drafts import set_judgment
+from tests.everywhere import make_row_everywhere
 from tests.factories import (
-    make_benchmark,
     make_collection,
     make_dataset,
-    make_deletion,
-    make_mapping,
-    make_round,
-    make_schedule,
 )
-from tests.rankings import add_ranking
 
 MOST_STATEMENTS = 12
 OURS = sorted(
     (model for model in admin.site._registry if model.__module__.startswith("apps.")), key=lambda model: model.__name__
 )
-
-
-def make_row_everywhere(number: int) -> None:
-    """Add a row to every table that has a list, each below parents of its own: the hardest case for a list.
-
-    A parent has two of what is listed below it.
-    """
-    Group.objects.create(name=f"row {number}")
-    name = f"row {number}"
-    owner = User.objects.create_user(name)
-    collection = make_collection(name, [{"title": name}, {"title": f"{name}, other"}])
-    judgments = [({"document_id": "d1"}, 1), ({"document_id": "d2"}, 1)]
-    dataset = make_dataset({"q": judgments, "r": judgments}, name=name)
-    mapping = make_mapping(dataset, collection, name=name, owner=owner)
-    chunk_set = ChunkSet.objects.create(
-        collection=collection, strategy="flat", fingerprint=name, collection_fingerprint=name
-    )
-    index = Index.objects.create(collection=collection, name=name, encoder="keyword:apple", chunk_set=chunk_set)
-    benchmark = make_benchmark(mapping, [0.5, 0.6], name=name, owner=owner)
-    runs, queries = list(benchmark.runs.all()), list(dataset.queries.order_by("key"))
-    Baseline.objects.create(dataset=dataset, run=runs[0], name=name, reason=name, approved_by=owner)
-    make_round(runs[0], name=name, owner=owner, judges=[owner, User.objects.create_user(f"{name}, judge")], items=2)
-    make_schedule(benchmark, name=name, owner=owner, repeats=2)
-    document = collection.documents.order_by("external_id")[0]
-    for query in queries:
-        add_ranking(runs[0], query, [document.pk], scores=[1.0])
-        hits = [
-            Resolution(mapping=mapping, judgment=judgment, document=document, outcome="resolved")
-            for judgment in query.judgments.all()
-        ]
-        Resolution.objects.bulk_create(hits)
-    operation = Operation.objects.create(
-        kind="index", subject_id=index.pk, started_by=owner, status=Status.COMPLETED, queue=uuid.uuid4().hex
-    )
-    Batch.objects.bulk_create(Batch(operation=operation, ordinal=ordinal) for ordinal in range(2))
-    note(owner, [collection, dataset], "Imported.")
-    space = VectorSpace.objects.create(encoder=name, revision="1", kind="query", dimension=1)
-    for piece in ("a", "b"):
-        issue_token(owner, name=f"{name} {piece}")
-        make_deletion(owner, f"{name} {piece} deleted")
-        CachedVector.objects.create(space=space, text_hash=f"{name} {piece}", vector=b"1234")
 
 
 def queries_for(client: Client, model: type[Model]) -> int:

@@ -126,6 +126,24 @@ def test_a_shared_view_is_changed_by_editors_alone(
     assert login(make_staff("nora", may=()), team).get(address_of(view)).status_code == 403, "who may not see the list"
 
 
+def test_a_shared_view_outlives_its_owner(
+    client_of_grace: Client, client_of_ada: Client, ada: User, team: Group, runs: None
+) -> None:
+    for name, shared in (("Ours", str(team.pk)), ("Mine", "")):
+        save(client_of_grace, name=name, team=shared)
+    User.objects.get(username="grace").delete()
+    view = SavedView.objects.get()
+    assert (view.name, view.owner, view.team) == ("Ours", None, team)
+    ada.groups.add(team)
+    page = client_of_ada.get(address_of(view), follow=True)
+    assert page.context["saved_view"] == view
+    assert 'title="for search"' in client_of_ada.get(RUNS).text
+    assert page.context["may_change_view"]
+    save(client_of_ada, name="Too", team=str(team.pk))
+    team.delete()
+    assert [(view.name, view.owner, view.team) for view in SavedView.objects.all()] == [("Too", ada, None)]
+
+
 def test_a_viewer_saves_alone_and_nobody_for_foreign_teams(
     client_of_ada: Client, make_staff: MakeStaff, team: Group, runs: None
 ) -> None:

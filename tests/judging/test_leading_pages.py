@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -288,6 +288,20 @@ def test_a_settled_round_goes_on_if_its_lead_wants(client_of_olga, split):
     assert "hands out further items" in answer.content.decode()
     split.refresh_from_db()
     assert split.offers_items
+
+
+def test_closing_needs_the_right_to_change_datasets(client_of_olga, split):
+    split.owner.user_permissions.remove(Permission.objects.get(codename="change_dataset"))
+    url = reverse("admin:round_close", args=[split.pk])
+    displayed = page(client_of_olga, "judging_round_change", split)
+    assert url not in displayed
+    assert "you may not change datasets: ask" in displayed
+    assert client_of_olga.post(url, {"leave_out_split": "on"}).status_code == 403
+    refused = client_of_olga.post(f"/api/v2/judging-rounds/{split.pk}/close", {}, content_type="application/json")
+    assert (refused.status_code, refused.json()["code"]) == (409, "not_a_judge")
+    split.refresh_from_db()
+    assert split.is_open
+    assert split.mapping.dataset.versions.count() == 1
 
 
 def test_plain_judge_cannot_close_a_round(client, split, ada):

@@ -9,7 +9,7 @@ from apps.api.answers import Answer, ModelAnswer, build_page
 from apps.api.fields import Flag, Identifier, Int, Number, PageQuery, StrictSerializer, Text, Validated
 from apps.api.resource import Resource, delete, find_visible, get, patch, post
 from apps.judging.closing import Closed, close_round
-from apps.judging.judges import change_round, find_judges, list_eligible_judges, require_lead
+from apps.judging.judges import change_round, find_judges, list_eligible_judges, require_close, require_lead
 from apps.judging.models import Round
 from apps.judging.opening import MOST_DEPTH, MOST_SEED, RoundOptions, open_round
 from apps.judging.scales import LONGEST_DESCRIPTION, LONGEST_GUIDELINES, LONGEST_NAME
@@ -200,9 +200,10 @@ class Rounds(Resource):
     def close_round(self, round: Round, data: Validated) -> Closed:
         """Close a round: its grades become the dataset's next version, on which its runs are measured again.
 
-        Nothing is searched. 409 if the round is closed, you do not lead it, or, unless the request allows it, items
-        wait for adjudication or the dataset's draft has other edits.
+        Nothing is searched. 409 if the round is closed, you do not lead it or may not change datasets, or, unless the
+        request allows it, items wait for adjudication or the dataset's draft has other edits.
         """
+        require_close(round, self.user)
         return close_round(round, self.user, **data)
 
     @get("/<id:round_id>/state", RoundReport)

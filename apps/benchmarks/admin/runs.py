@@ -209,7 +209,7 @@ class BaselineAdmin(FactAdmin):
         """Allow deleting retired baselines only. A benchmark cannot be deleted while one of its baselines exists."""
         return request.user.has_perm("benchmarks.delete_baseline") and obj is not None and obj.retired_at is not None
 
-    def annotate_rows(self, request: HttpRequest, rows: QuerySet[Model]) -> Any:
+    def annotate_rows(self, request: HttpRequest, rows: QuerySet[Model]) -> QuerySet[Model]:
         opens = Value(request.user.has_perm("benchmarks.view_run"))
         return super().annotate_rows(request, rows.annotate(opens_run=opens))
 
@@ -222,7 +222,7 @@ class BaselineAdmin(FactAdmin):
         return self.apply_each(request, queryset, end)
 
     @display(description="run", ordering="run__label")
-    def run_link(self, baseline: Any) -> str:
+    def run_link(self, baseline: Baseline) -> str:
         if not getattr(baseline, "opens_run", True):
             return str(baseline.run)
         return format_html('<a href="{}">{}</a>', change_url(baseline.run), baseline.run)

@@ -15,7 +15,7 @@ from django.utils.http import urlencode
 
 from apps.datasets.records import LABEL_LENGTH
 from apps.judging.closing import close_round
-from apps.judging.judges import change_round, list_eligible_judges, require_lead, require_open
+from apps.judging.judges import change_round, list_eligible_judges, may_close, require_lead, require_open
 from apps.judging.llm.verdicts import compute_verdicts
 from apps.judging.models import Round
 from apps.judging.scales import LONGEST_GUIDELINES
@@ -85,7 +85,7 @@ class CloseForm(PageForm):
 
 def build_step_button(round: Round, user: AnyUser, step: NextStep) -> list[Button]:
     """Return the button of a step, if it has one and the user may use it."""
-    if step.act is None or not user.has_perm(ACTS[step.act][2]):
+    if step.act is None or not user.has_perm(ACTS[step.act][2]) or (step.act == Act.CLOSE and not may_close(user)):
         return []
     icon, name, needs = ACTS[step.act]
     if step.act == Act.OPEN:
@@ -139,6 +139,8 @@ def close_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
     round = _load_changeable(request, model_admin, object_id)
     if isinstance(round, HttpResponse):
         return round
+    if not may_close(request.user):
+        raise PermissionDenied
 
     def act(form: CloseForm) -> HttpResponse:
         closed = close_round(round, staff(request), **form.cleaned_data)

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.safestring import mark_safe
 
-from apps.judging.judges import can_see_others, may_lead
+from apps.judging.judges import can_see_others, may_close, may_lead
 from apps.judging.models import Grade, Round, RoundItem
 from apps.judging.settling.agreement import PairAgreementReport, compute_agreement
 from apps.judging.settling.next_step import find_next_step
@@ -65,6 +65,7 @@ def _build_panel(request: HttpRequest, round: Round) -> dict[str, object]:
     may_act = request.user.has_perm("judging.change_round")
     return {
         "leads": True,
+        "must_ask": round.is_open and not may_close(request.user),
         "operation": operation,
         "judged": round.llm_judges.exists(),
         "llm_buttons": buttons if may_act else [],
