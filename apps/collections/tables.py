@@ -130,9 +130,9 @@ def read_table_of_documents(
             documents = read_documents(copy, reading.warnings)
             names, rows = read_table(copy) if documents is None else ([], documents)
             for location, row in _unwrap(names, rows, chosen, reading):
-                for name in row.keys() - reading.columns.keys():
+                for name in [name for name in row if name not in reading.columns]:
+                    reading.columns[name] = chosen.get(name, METADATA)
                     reading.samples[name] = str(row[name])[:SAMPLE_LENGTH]
-                reading.columns |= {name: chosen.get(name, METADATA) for name in row if name not in reading.columns}
                 fields = _assign(tuple(row), tuple(chosen.items()))
                 reading.columns |= {column: name for name, column in fields.items()}
                 has_more = len(row) > len({*fields.values()})

@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from benchbench.errors import FileFormatError
-from benchbench.files.tables import Row
+from benchbench.files.tables import Row, is_document
 from benchbench.markup import decode_entities
 from benchbench.reading.strict_json import MalformedFileError, decode_chunk, read_chunks, read_raw_lines, read_value
 
@@ -18,7 +18,7 @@ HEAD_BYTES = 2**12
 ROOT = re.compile(rb"(?>\s+|<\?[^>]*>|<!--.*?-->|<!(?!--)[^>\[]*(?:\[[^\]]*\][^>]*)?>)*+<([\w:]+)", re.DOTALL)
 XML = {b"add", b"rss", b"feed", b"rdf:rdf"}
 RECORDS = {"doc", "item", "entry"}  # elements that are documents
-MOST_COLUMNS = 100  # that a document has though it lacks them, because those before have them
+MOST_COLUMNS = 20  # that a document has though it lacks them, because those before have them
 ANSWER = re.compile(rb'"(?:hits|response)"\s*:\s*\{')
 MOST_BYTES = 2**27  # of an answer, which is read at once
 READABLE = "<DOC> of TREC, <doc> in Solr's <add>, <item> of RSS, <entry> of Atom"
@@ -26,10 +26,14 @@ READABLE = "<DOC> of TREC, <doc> in Solr's <add>, <item> of RSS, <entry> of Atom
 
 def find_root(path: Path) -> bytes:
     """Return the name of the first element of a file of documents in SGML or XML, in small letters; b"" for others."""
+    head = b""
     with suppress(MalformedFileError):
-        root = ROOT.match(next(read_chunks(path), b"")[:HEAD_BYTES])
-        return name if root and (name := root[1].lower()) in {b"doc", *XML} else b""
-    return b""
+        head = next(read_chunks(path), b"")[:HEAD_BYTES]
+    if not head and path.is_file():
+        with path.open("rb") as file:  # perhaps UTF-16
+            head = file.read(HEAD_BYTES).replace(b"\0", b"").lstrip(b"\xff\xfe")
+    root = ROOT.match(head)
+    return name if root and (name := root[1].lower()) in {b"doc", *XML} else b""
 
 
 def read_documents(path: Path, warnings: list[str]) -> Iterator[Row] | None:
@@ -49,6 +53,8 @@ def read_documents(path: Path, warnings: list[str]) -> Iterator[Row] | None:
 
 def _find_hits(path: Path, value: dict[str, object], warnings: list[str]) -> Iterator[Row] | None:
     """Return the documents in an answer of Elasticsearch or Solr; None for other objects."""
+    if is_document(value):
+        return None
     for name, key, count in (("hits", "hits", "total"), ("response", "docs", "numFound")):
         answer = value.get(name)
         answer = answer if isinstance(answer, dict) else {}
@@ -81,7 +87,7 @@ def _read_sgml(path: Path) -> Iterator[Row]:
         location = f"{path.name}, line {begins or number},"
         *ended, open_piece = END.split(decode_chunk(line, location=location))
         for piece in ended:
-            yield location, _build_row("".join([*pieces, piece]))
+            yield location, _build_row("".join([*pieces, piece]), location)
             pieces, begins = [], number
         if open_piece.strip() or pieces:
             begins = begins if pieces else number
@@ -90,11 +96,13 @@ def _read_sgml(path: Path) -> Iterator[Row]:
         raise FileFormatError(f"{path.name}, line {begins}, begins a document without an end: add </DOC>.")
 
 
-def _build_row(block: str) -> dict[str, object]:
-    start = START.search(block)
-    row: dict[str, object] = dict(ATTRIBUTE.findall(start[1])) if start else {}
+def _build_row(block: str, location: str) -> dict[str, object]:
+    start = START.match(block.lstrip())
+    if start is None:
+        raise FileFormatError(f"{location} has words outside of a document: begin each with <DOC>.")
+    row: dict[str, object] = dict(ATTRIBUTE.findall(start[1]))
     texts: dict[str, list[str]] = {}
-    remainder = block[start.end() if start else 0 :]
+    remainder = block.lstrip()[start.end() :]
     for name in FIELDS:
         texts[name], remainder = _cut(remainder, name)
     title = next((texts[name][:1] for name in TITLES if texts[name]), [])
@@ -161,6 +169,9 @@ class _Records:
         self.depth += 1
         if not self.level and name in RECORDS:
             self.level, self.record, self.line = self.depth, {}, self.parser.CurrentLineNumber
+        elif self.level and name in RECORDS:
+            location = f"{self.name}, line {self.parser.CurrentLineNumber},"
+            raise FileFormatError(f"{location} begins a document within another: write it after that.")
         elif self.depth == self.level + 1:
             self.column = attributes.get("name", name) if name == "field" else name
             self.link = attributes.get("href", "") if attributes.get("rel", "alternate") == "alternate" else ""

@@ -162,11 +162,15 @@ def _find_rows(path: Path, first: bytes, *, is_alone: bool) -> list[Any] | None:
         value, is_alone, is_line = read_value(path), True, False
     lists = {key: rows for key, rows in value.items() if isinstance(rows, list) and rows and isinstance(rows[0], dict)}
     names = [key for key in value if key not in lists]
-    letters = {*map(fold_column, names)}
-    is_document = not any(letters.isdisjoint(NAMES_OF_DOCUMENTS[name]) for name in ("id", "text"))
-    if is_alone and len(lists) == 1 and not assign_columns(names, {}, ()) and not is_document:
+    if is_alone and len(lists) == 1 and not assign_columns(names, {}, ()) and not is_document(names):
         return next(iter(lists.values()))
     return None if is_line else [value]
+
+
+def is_document(names: Iterable[str]) -> bool:
+    """Return whether keys are those of a document: one is a name for an id, and one for a text."""
+    letters = {*map(fold_column, names)}
+    return not any(letters.isdisjoint(NAMES_OF_DOCUMENTS[field]) for field in ("id", "text"))
 
 
 def _read_list(path: Path, objects: list[Any]) -> tuple[list[str], Iterator[Row]]:

@@ -63,7 +63,7 @@ def test_messy_files_are_shown_before_they_are_imported(page, manage, tmp_path):
     assert not Dataset.objects.exists()
 
     odd = write_file(tmp_path / "paths.csv", "Wonach,Wo,Wie\npear,docs/pears.md,2\nplum,docs/plums.md,1\n")
-    assert "has no column query_text" in choose_files(page, "queries", odd)
+    assert "has no column “text of the query”" in choose_files(page, "queries", odd)
     for column, value in {"Wonach": "query_text=Wonach", "Wo": "path=Wo", "Wie": "grade=Wie"}.items():
         with page.expect_response("**/preview/"):
             page.select_option(f"label:has-text('{column}') select[name=column]:has(option[value='={column}'])", value)

@@ -78,7 +78,12 @@ def test_atom_is_read_in_the_encoding_of_its_bytes(tmp_path: Path) -> None:
         '<content type="xhtml"><div><p>One</p><p>two <b>é</b></p></div></content></entry>'
         "<entry><id>2</id><title>Brot</title></entry></feed>"
     )
-    for declared, codec in (("UTF-8", "utf-8"), ("ISO-8859-1", "latin-1"), ("ISO-8859-1", "utf-8")):
+    for declared, codec in (
+        ("UTF-8", "utf-8"),
+        ("UTF-16", "utf-16"),
+        ("ISO-8859-1", "latin-1"),
+        ("ISO-8859-1", "utf-8"),
+    ):
         (tmp_path / "a.atom").write_bytes(feed.format(declared).encode(codec))
         first, second = open_source(tmp_path / "a.atom").documents
         assert (first.title, first.text.split(), first.uri) == ("Käse", ["One", "two", "é"], "https://example.org/1")
@@ -103,6 +108,16 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "another XML": ("a.xml", "<html><p>x</p></html>", "In SGML and XML, <DOC> of TREC, <doc> in Solr's <add>, <item>"),
     "an open document": ("a.trec", "\n<DOC><DOCNO>1</DOCNO>", "a.trec, line 2, begins a document without an end"),
     "a document without a number": ("a.trec", "<DOC><TEXT>x</TEXT></DOC>", "has no column of the documents' ids"),
+    "words between documents": (
+        "a.trec",
+        "<DOC><DOCNO>1</DOCNO>\n<TEXT>x</TEXT></DOC>\nhello\n<DOC></DOC>",
+        "a.trec, line 3, has words outside of a document: begin each with <DOC>.",
+    ),
+    "a document within another": (
+        "a.xml",
+        '<add><doc><field name="id">1</field>\n<doc><field name="id">2</field></doc></doc></add>',
+        "a.xml, line 2, begins a document within another",
+    ),
     "a page": ("a.html", "<html><p>x</p></html>", "Put texts and pages into a folder, as a .zip to upload them"),
     "topics": ("a.xml", "<topics><topic number='1'><query>x</query></topic></topics>", "holds queries, not documents"),
     "an answer without sources": ("a.json", '{"hits": {"hits": [{"_id": "1", "_score": 1}]}}', "documents' texts"),
@@ -133,6 +148,7 @@ def test_several_files_of_markup_are_refused(tmp_path: Path) -> None:
 
 JSON: dict[str, tuple[str, Any]] = {
     "one object on lines": ("a.json", json.dumps({"id": "1", "title": "Pear", "text": PEAR[2]}, indent=1)),
+    "a document with hits": ("a.json", {"id": "1", "title": "Pear", "text": PEAR[2], "hits": {"hits": [{"_id": "9"}]}}),
     "a document with a list": (
         "a.jsonl",
         json.dumps({"id": "1", "title": "Pear", "body": PEAR[2], "images": [{"a": 1}]}),
