@@ -118,7 +118,6 @@ from pathlib import Path
 import django
 django.setup()
 from django.conf import settings
-from django.core.files.uploadedfile import UploadedFile
 from apps.datasets.uploading import read_upload
 path = Path(sys.argv[1])
 most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -150,19 +149,32 @@ from pathlib import Path
 import django
 django.setup()
 from django.core.files.uploadedfile import UploadedFile
-from apps.collections.uploading import _opened
+from apps.collections.uploading import yield_documents
 path = Path(sys.argv[1])
 tracemalloc.start()
-with path.open("rb") as file, _opened(UploadedFile(file, path.name, size=path.stat().st_size), "", []) as documents:
-    count = sum(1 for _ in documents)
+count = sum(len(batch) for batch in yield_documents(path) if isinstance(batch, list))
 print(count, tracemalloc.get_traced_memory()[1])
 """
 
 
-def test_a_corpus_is_read_line_by_line(tmp_path: Path, admin_client: Client) -> None:
+WORDS = "word " * 200
+
+
+@pytest.mark.parametrize(
+    ("name", "begin", "line", "end"),
+    [
+        ("corpus.jsonl", "", f'{{"_id": "dNR", "text": "{WORDS}"}}\n', ""),
+        ("a.csv", "id,name,body\n", f"dNR,a,{WORDS}\n", ""),
+        ("a.trec", "", f"<DOC>\n<DOCNO>NR</DOCNO>\n<TEXT>{WORDS}</TEXT>\n</DOC>\n", ""),
+        ("a.xml", "<rss>", f"<item><guid>NR</guid><description>{WORDS}</description></item>", "</rss>"),
+    ],
+)
+def test_a_corpus_is_read_line_by_line(
+    name: str, begin: str, line: str, end: str, tmp_path: Path, admin_client: Client
+) -> None:
     """However large it is: 8 MiB are read in less than 4."""
-    path = tmp_path / "corpus.jsonl"
-    path.write_text("".join(f'{{"_id": "d{n}", "text": "{"word " * 200}"}}\n' for n in range(8_000)))
+    path = tmp_path / name
+    path.write_text(begin + "".join(line.replace("NR", str(n)) for n in range(8_000)) + end)
     finished = subprocess.run(
         [sys.executable, "-c", MEASURE, str(path)], capture_output=True, text=True, check=True, env=os.environ
     )
