@@ -216,6 +216,7 @@ for _key, _axis in BY_KEY.items():
     )
 # Readers of what no request brings.
 ELSEWHERE = {
+    "apps/engines/declarations.py:read_entries": "a file of the server's administrator; its YAML is tried",
     "apps/execution/defining/matrix_options.py:parse_number": "an option of a command",
     "apps/execution/defining/matrix_options.py:read_option": "an option of a command",
     "apps/experiments/external/reports.py:read_uploaded_run": "calls yield_run, which is tried",

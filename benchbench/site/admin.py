@@ -33,6 +33,7 @@ from benchbench.site.panels import (
     build_list_url,
     load_facts,
     load_table,
+    note_seen,
     show_values,
 )
 
@@ -120,6 +121,7 @@ class SiteAdmin(DeletingAdmin):
         request.current_app = self.admin_site.name
         shell = {**self.admin_site.each_context(request), "model_admin": self}  # without `opts`, unfold adds the title
         if original is not None:
+            note_seen(request, original)
             shell |= {"original": original, "title": str(original), "trail": self.list_trail(original)}
             shell["opts"] = self.opts
         return TemplateResponse(request, template, shell | context, status=status)

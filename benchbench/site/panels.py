@@ -24,6 +24,8 @@ from django.utils.safestring import SafeString
 from unfold.fields import UnfoldAdminReadonlyField
 from unfold.utils import display_for_field, display_for_label
 
+from benchbench.access import find_owned, visible
+
 MAX_ROWS = 10
 EMPTY = "–"
 IDENTIFIER = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -45,21 +47,37 @@ def change_url(model: type[Model] | Model, pk: str | None = None) -> str:
 def may_open(request: HttpRequest, row: Any) -> bool:
     """Return whether the user may open the page of a row.
 
-    A shared row names what it was made from, which need not be shared. Rows of one parent, by which `through` decides
-    who sees them, are looked up once a request.
+    A shared row names what it was made from, which need not be shared. The row that decides who sees it, by `through`,
+    is looked up once a request, if it is known without loading others.
     """
     pages: Any = admin.site._registry.get(type(row))
     if pages is None or not pages.has_view_permission(request):
         return False
     if request.user.is_superuser or getattr(row, "owner_id", None) == request.user.pk:
         return True
-    parent = pages.through.partition("__")[0]
-    rows = {f"{parent}_id": getattr(row, f"{parent}_id")} if parent else {"pk": row.pk}
+    key = _find_deciding(pages.through, row)
     seen = request.__dict__.setdefault("openable", {})
-    key = (type(row), *rows.values())
     if key not in seen:
-        seen[key] = pages.get_queryset(request).filter(**rows).exists()
+        is_decided = key[0] is not type(row)
+        rows = visible(key[0]._default_manager.all(), request.user) if is_decided else pages.get_queryset(request)
+        seen[key] = rows.filter(pk=key[1]).exists()
     return bool(seen[key])
+
+
+def note_seen(request: HttpRequest, row: Model) -> None:
+    """Spare `may_open` the look-up for a row that was loaded as visible to the user, and for others like it."""
+    through = getattr(admin.site._registry[type(row)], "through", "")
+    request.__dict__.setdefault("openable", {})[_find_deciding(through, row)] = True
+
+
+def _find_deciding(through: str, row: Model) -> tuple[type[Model], object]:
+    """Return model and key of the row that decides by `through` who sees `row`; its own if that takes loading rows."""
+    inner, *names = row, *filter(None, through.split("__"))
+    while len(names) > 1 and names[0] in inner._state.fields_cache:
+        inner = getattr(inner, names.pop(0))
+    if len(names) != 1:
+        return type(row), row.pk
+    return find_owned(type(row), through), getattr(inner, f"{names[0]}_id")
 
 
 def write_reference(field: Any, relation: Any, row: Model) -> str:

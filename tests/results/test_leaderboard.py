@@ -21,6 +21,7 @@ from apps.results.charts import plot_quality
 from apps.results.comparison.history import load_history, plot_history
 from apps.results.exporters.documents import render_text
 from apps.results.leaderboard.parallel import plot_parallel
+from apps.verdicts.configurations import build_labels
 from apps.verdicts.gates.baselines import approve
 from apps.verdicts.ranked_runs import UNFINISHED, load_leaderboard, select_measures
 from benchbench.decimals import counted
@@ -88,6 +89,16 @@ def test_text_shows_the_run_number_next_to_the_rank(mapping):
 def test_text_gives_equal_means_the_same_rank(mapping):
     _, _, *rows = render_text(make_benchmark(mapping, [0.2, 0.3, 0.2, 0.1])).splitlines()
     assert [row.split()[:2] for row in rows] == [["1", "2"], ["2=", "1"], ["2=", "3"], ["4", "4"]]
+
+
+def test_rows_have_the_names_of_the_verdict(admin_client, mapping):
+    benchmark = make_benchmark(mapping, [0.3, 0.5, 0.6])
+    for run, mode in zip(benchmark.runs.order_by("run_order"), ("dense", "dense", "sparse"), strict=True):
+        Run.objects.filter(pk=run.pk).update(config=run.config | {"search_mode": mode})
+    page = admin_client.get(reverse("admin:benchmark_results", args=[benchmark.pk]))
+    labels = {row["run"]: row["label"] for row in page.context["rows"]}
+    assert list(labels.values()) == build_labels(list(labels))
+    assert "run 2" in page.text.partition('id="rank-')[2], "two names that would be equal say which run is meant"
 
 
 def test_page_shows_the_run_number_next_to_the_rank(admin_client, mapping):

@@ -57,7 +57,7 @@ def build_context(benchmark: Benchmark, k: int, *, at: VersionView, within: str 
     board = load_leaderboard(benchmark, version=at.version, within=within)
     slicing, unsliced = try_slicing(benchmark, board.evaluation)
     configs = spell_settings(run.config for run in board.runs)
-    differ = find_varying(configs)
+    labels = build_labels(board.runs)
     names = select_measures(benchmark, k)
     baselines = load_baseline_names(benchmark)
     uneven, few_judged = describe_coverage(board)
@@ -77,13 +77,13 @@ def build_context(benchmark: Benchmark, k: int, *, at: VersionView, within: str 
         "rows": _fold_equal(
             [
                 {
-                    **_build_row(row, board, names, list_phrases(config, differ)),
+                    **_build_row(row, board, names, label),
                     "baselines": baselines.get(row.run.pk, []),
                 }
-                for row, config in zip(board.rows, configs, strict=True)
+                for row, label in zip(board.rows, labels, strict=True)
             ]
         ),
-        "run_warnings": describe_warnings(board.runs, build_labels(board.runs)),
+        "run_warnings": describe_warnings(board.runs, labels),
         "shared": list_shared(configs),
         "unresolved": board.evaluation if board.evaluation and board.evaluation.unresolved_count else None,
         "counts": {status: sum(row.run.status == status for row in board.rows) for status in Run.Status.values},
@@ -102,7 +102,7 @@ def _describe_indexes(board: Leaderboard, benchmark: Benchmark) -> dict[str, Any
     return {"indexes": indexes, "made_of": differ_in_making(benchmark, indexes), "built": list_builds(indexes)}
 
 
-def _build_row(row: Row, board: Leaderboard, names: list[str], chips: list[str]) -> dict[str, Any]:
+def _build_row(row: Row, board: Leaderboard, names: list[str], label: str) -> dict[str, Any]:
     best = board.best
     primary = row.values.get(board.primary)
     top = best.values[board.primary] if best else None
@@ -116,7 +116,7 @@ def _build_row(row: Row, board: Leaderboard, names: list[str], chips: list[str])
         "cells": [(row.values.get(name), row.values.get(name_judged(name))) for name in names],
         "ann": row.ann,
         "made_of": build_configuration(row.run),
-        "chips": chips,
+        "label": label,
         "times": list_times(row.run.times),
     }
 

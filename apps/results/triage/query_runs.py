@@ -126,6 +126,8 @@ def _list_runs(query: Query, benchmark: Benchmark, values: Values, before: Value
     for run, label in zip(runs, build_labels(runs), strict=True):
         (value, mean), (old, _) = values.get(run.pk, (None, None)), before.get(run.pk, (None, None))
         change = None if value is None or old is None else value - old
+        if run.pk in results:
+            results[run.pk].run = run  # by which a page knows whether its reader may open the ranking
         rows.append(RunOfQuery(run, label, results.get(run.pk), value, mean, change))
     return rows
 

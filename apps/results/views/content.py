@@ -13,6 +13,7 @@ from apps.results.leaderboard.versions import NoValuesError
 from apps.results.triage.document_page import build_document_page, list_indexes, list_searching
 from apps.results.triage.query_page import build_query_page, list_searched
 from benchbench.site.admin import SiteAdmin
+from benchbench.site.panels import note_seen
 
 SHOWN_CHOICES = 30
 M = TypeVar("M", bound=Model)
@@ -45,6 +46,8 @@ def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> 
     except NoValuesError as error:
         raise Http404(error.message) from None
     context["benchmarks"] = benchmarks
+    if benchmark:
+        note_seen(request, benchmark)
     return _render(request, model_admin, "query_page", context, query)
 
 
@@ -56,6 +59,8 @@ def document_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) 
     benchmark, benchmarks = choose(request, "benchmark", list_searching(document, request.user))
     context = build_document_page(document, request.user, request.GET.dict(), index=index, benchmark=benchmark)
     context |= {"benchmarks": benchmarks, "indexes": indexes}
+    for row in filter(None, (benchmark, index)):
+        note_seen(request, row)
     return _render(request, model_admin, "document_page", context, document)
 
 
