@@ -86,7 +86,7 @@ def test_messy_documents_lead_to_an_evaluation(staff: Client, name: str) -> None
 def test_preview_lets_choose_the_columns(staff: Client) -> None:
     table = "Wonach;Wo;Wie;Was\npear;d1;2;x\n"
     displayed = send(staff, PREVIEW, {"judged.csv": table}).content.decode()
-    assert "has no column query_text, no grade, no doc_ref" in displayed
+    assert "has no column “text of the query”, no grade, no “document, as a uri or JSON”" in displayed
     assert re.findall(r'<option value="=(\w+)" selected>', displayed) == ["Wonach", "Wo", "Wie", "Was"]
     chosen = ["query_text=Wonach", "document_id=Wo", "grade=Wie", "=Was"]
     displayed = send(staff, PREVIEW, {"judged.csv": table}, column=chosen).content.decode()
