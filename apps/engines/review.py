@@ -1,6 +1,5 @@
 """Review of the file of declarations, entry by entry with the lines of what is wrong, and samples for its writers."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,8 +98,8 @@ def _write_sample(name: str) -> str:
     lines.append('    version: "1"  # change it whenever you change the engine: stored answers belong to a version')
     lines.append("    variables:")
     for variable, words in preset["variables"].items():
-        example = re.search(r"such as (.+)\.$", words)
-        lines.append(f"      {variable}: {example[1] if example else variable}  # {words}")
+        example = words.partition("such as ")[2].removesuffix(".") or variable
+        lines.append(f"      {variable}: {example}  # {words}")
     if "{secret}" in text:
         lines.append(
             "    secret: SHOP_KEY  # the name of an environment variable with the key; leave it out if none is needed"

@@ -70,7 +70,7 @@ def _find_hits(path: Path, value: dict[str, object], warnings: list[str]) -> Ite
 
 END = re.compile(r"</doc\s*>", re.IGNORECASE)
 START = re.compile(r"<doc\b([^<>]*)>", re.IGNORECASE)
-ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+ATTRIBUTE = re.compile(r'(?<!\w)(\w++)="([^"]*)"')
 TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 TITLES = ("title", "headline", "hl", "head", "ttl")
 FIELDS = {

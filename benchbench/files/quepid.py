@@ -34,7 +34,6 @@ RANKED = re.compile(
     r"(?:([+-]?\d{1,9}(?:\.\d{1,15})?)\s+)?qid:(\S+)(?:\s+\d+:\S+)*+\s*(?:#\s*(.*))?", re.ASCII | re.DOTALL
 )
 TEXT_OF_QUERY = re.compile(r"#\s*qid:(\S+?):\s*(.*)", re.DOTALL)
-QUOTED = re.compile(r'(\S+);\s+"(.*)"', re.DOTALL)
 ASSIGNED = re.compile(r"\w+\s*=")  # as LETOR has it: #docid = GX029
 GROUPS = ("topics", "query_groups", "queries")
 
@@ -115,8 +114,9 @@ def _read_ranked(path: Path) -> Iterator[tuple[str, str, str, str]]:
         if ranked is None:
             raise FileFormatError(f"{location} is not RATING qid:ID # DOCUMENT QUERY, as Quepid writes it.")
         rating, query, remark = ranked[1] or "", ranked[2], ranked[3] or ""
-        quoted = QUOTED.fullmatch(remark)
-        document, text = quoted.groups() if quoted else (*remark.split(maxsplit=1), "", "")[:2]
+        document, text = (*remark.split(maxsplit=1), "", "")[:2]
+        if document.endswith(";") and len(text) > 1 and text[0] == text[-1] == '"':
+            document, text = document[:-1], text[1:-1]
         text = texts.get(query, "" if ASSIGNED.match(remark) else text)
         if not text:
             raise FileFormatError(

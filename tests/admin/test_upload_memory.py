@@ -119,6 +119,7 @@ import django
 django.setup()
 from django.conf import settings
 from apps.datasets.uploading import read_upload
+from django.core.files.uploadedfile import UploadedFile
 path = Path(sys.argv[1])
 most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 before = most()

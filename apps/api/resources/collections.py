@@ -48,7 +48,7 @@ class CollectionUpload(NewCollection):
 
     file = serializers.FileField(help_text=FILE)
     uri_prefix = Text(default="", allow_blank=True, max_length=URI_BYTES, help_text=PREFIX)
-    columns = serializers.ListField(child=Text(max_length=500), required=False, help_text=COLUMNS)
+    columns = serializers.ListField(child=Text(allow_blank=True, max_length=500), required=False, help_text=COLUMNS)
 
 
 class CollectionChange(StrictSerializer):
@@ -121,7 +121,7 @@ class DocumentsUpload(StrictSerializer):
 
     file = serializers.FileField(help_text=FILE)
     uri_prefix = Text(default="", allow_blank=True, max_length=URI_BYTES, help_text=PREFIX)
-    columns = serializers.ListField(child=Text(max_length=500), required=False, help_text=COLUMNS)
+    columns = serializers.ListField(child=Text(allow_blank=True, max_length=500), required=False, help_text=COLUMNS)
     remove_missing = Flag(default=False, help_text="Remove the documents that the file lacks.")
 
 

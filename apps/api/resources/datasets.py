@@ -45,7 +45,7 @@ class DatasetUpload(StrictSerializer):
     format = serializers.ChoiceField(list(FORMATS), required=False, help_text="Default: detected from the content.")
     split = Text(required=False, max_length=50, help_text="Of BEIR (test without it) and Flowbaby (all).")
     columns = serializers.ListField(
-        child=Text(max_length=500),
+        child=Text(allow_blank=True, max_length=500),
         required=False,
         help_text="Of a table, FIELD=COLUMN for each whose name says something else; =COLUMN is not read.",
     )
