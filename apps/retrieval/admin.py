@@ -167,14 +167,16 @@ class IndexAdmin(FactsFirstAdmin):
             return [Button("Cancel", "stop_circle", "cancel_selected")]
         if obj.status == Index.Status.READY:
             href = f"{reverse('admin:collection_try', args=[obj.collection_id])}?index={obj.pk}"
-            divide = Button("Divide what was cut", "content_cut", href=_build_url(obj), needs="retrieval.add_index")
+            divide = Button(
+                "Divide what was cut", "content_cut", href=_build_dividing_url(obj), needs="retrieval.add_index"
+            )
             has_title = obj.chunk_parameters.get("title")  # which the form lacks
             buttons = [Button("Try a query", "search", href=href, needs="collections.view_collection")]
             return [*buttons, divide] if may_fit(obj) and not has_title else buttons
         return [Button("Build", "play_circle", "build_selected", primary=True)]
 
 
-def _build_url(index: Index) -> str:
+def _build_dividing_url(index: Index) -> str:
     """Return the address of the form of an index's next version, in which the encoder reads all of every chunk."""
     declared = {"collection": index.collection_id, "name": index.name, "encoder": index.encoder, "fit_encoder": "on"}
     flags = {"lexical": "on" if index.lexical else "", "by_section": index.chunk_parameters.get("sections") and "on"}

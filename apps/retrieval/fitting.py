@@ -1,12 +1,13 @@
 """Chunks that an encoder reads to their end: a longer one is divided into some of equal length."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
 
 from apps.retrieval.encoders.base import Encoder
 from apps.retrieval.strategies.base import Piece
+from benchbench.site.reading import cut_batches
 
 AT_ONCE = 2**20  # characters that are tokenised at once
 WHITE_SPACE = " \n\t"
@@ -24,7 +25,7 @@ def fit_pieces(documents: Sequence[tuple[str, Sequence[Piece]]], encoder: Encode
     waiting = [(number, piece) for number, (_, pieces) in enumerate(documents) for piece in pieces]
     while waiting:
         divided: list[Numbered] = []
-        for some in _yield_some(waiting):
+        for some in cut_batches(waiting, max_weight=AT_ONCE, weigh=lambda one: len(one[1].text)):
             cut = encoder.count_cut([piece.text for _, piece in some])
             for row, (number, piece) in enumerate(some):
                 end = cut.ends.get(row) if cut else None
@@ -39,14 +40,16 @@ def fit_pieces(documents: Sequence[tuple[str, Sequence[Piece]]], encoder: Encode
 def divide(piece: Piece, text: str, end: int) -> list[Piece]:
     """Return the parts of a piece of a document's `text`, of which an encoder reads `end` characters; 0 if unknown."""
     span = text[piece.start : piece.end]
-    prefix = piece.text.removesuffix(span.strip())
+    start = piece.start + len(span) - len(span.lstrip())
+    span = span.strip()
+    prefix = piece.text.removesuffix(span)
     read = end - len(prefix) if end else len(span) // 2
     if read <= len(prefix) or len(span) < 2:
         return [piece]
     count = max(2, math.ceil(len(span) / read))
     bounds = [0, *(_find_break(span, len(span) * n // count, len(span) // count) for n in range(1, count)), len(span)]
     return [
-        Piece(f"{prefix}{span[first:last].strip()}", piece.start + first, piece.start + last, section=piece.section)
+        Piece(f"{prefix}{span[first:last].strip()}", start + first, start + last, section=piece.section)
         for first, last in pairwise(bounds)
         if span[first:last].strip()
     ]
@@ -55,17 +58,3 @@ def divide(piece: Piece, text: str, end: int) -> list[Piece]:
 def _find_break(span: str, at: int, length: int) -> int:
     """Return the place after the last white space in the last quarter of a part that ends `at`; `at` without one."""
     return max(span.rfind(space, at - length // 4, at) + 1 for space in WHITE_SPACE) or at
-
-
-def _yield_some(pieces: Sequence[Numbered]) -> Iterator[list[Numbered]]:
-    """Yield the pieces in groups of about AT_ONCE characters."""
-    some: list[Numbered] = []
-    length = 0
-    for one in pieces:
-        some.append(one)
-        length += len(one[1].text)
-        if length >= AT_ONCE:
-            yield some
-            some, length = [], 0
-    if some:
-        yield some

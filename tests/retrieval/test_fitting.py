@@ -63,6 +63,14 @@ def test_parts_are_few_and_end_with_words(encoder: Encoder) -> None:
     assert {piece.section for piece in pieces} == {2}
 
 
+def test_blanks_around_a_text_are_no_part(encoder: Encoder) -> None:
+    """A part of blanks is left out: what remains may be one part, which is too long."""
+    for word in range(1, 300, 7):
+        text = " " * 2000 + "x" * word + " apple" * WINDOW
+        (pieces,) = fit_pieces([(text, [Piece(text.strip(), 0, len(text))])], encoder)
+        assert encoder.count_cut([piece.text for piece in pieces]) is None
+
+
 def test_a_title_of_half_a_window_keeps_its_text(encoder: Encoder) -> None:
     title = "pear " * (WINDOW // 2 + 4)
     piece = Piece(f"{title}{LONG}".strip(), 0, len(LONG))

@@ -134,7 +134,9 @@ def compare_rewriting(indexes: Indexes) -> dict[str, Any] | Unanswerable:
 def compare_engines(indexes: Indexes) -> dict[str, Any] | Unanswerable:
     engines = [engine.alias for engine in list_engines()]
     if not engines:
-        return Unanswerable("The site declares no search engine: set BENCHBENCH_ENGINES.", "engine")
+        return Unanswerable(
+            "The site has no search engine to ask: the page Engines, under System, shows why.", "engine"
+        )
     if len(engines) > 1:
         return {"engines": engines[: settings.BENCHMARK_MAX_VALUES_PER_AXIS], "search_modes": ["engine"]}
     matrix = compare_in_one_mode(indexes[:1]) if indexes else Unanswerable("Build an index to compare it with.")
