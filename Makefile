@@ -20,8 +20,6 @@ FUZZ_EXAMPLES ?= 200000
 FUZZ_REQUESTS ?= 300
 BIN := .venv/bin
 MANAGE := $(BIN)/python manage.py
-# On all cores, where pip uses one. Packages have templates and examples that are not Python.
-COMPILE := $(BIN)/python -W ignore -m compileall -qq --workers 0 .venv/lib || true
 INSTALLED := .venv/installed
 INSTALLED_DEV := .venv/installed-dev
 PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --maxprocesses 4 --dist worksteal
@@ -118,18 +116,19 @@ clean: ## stop the embedded services and delete their data
 	rm -rf "$${BENCHBENCH_DATA_DIR:-.benchbench}"
 
 # An editable install: pip reads the dependencies of the site from pyproject.toml, and the code runs from the checkout.
-# torch is installed first and alone, because the index in TORCH_INDEX has little else.
+# torch is installed first and alone, because the index in TORCH_INDEX has little else. Modules are compiled in the
+# background, on the cores that the next commands leave idle; what these import sooner, they compile themselves.
 $(INSTALLED): pyproject.toml constraints.txt
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "BenchBench needs Python 3.11 or later: run make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	[ -x $(BIN)/python ] || "$(PYTHON)" -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
 	$(BIN)/python -m pip install --quiet --no-compile --no-deps -c constraints.txt $(TORCH_INDEX:%=--index-url %) torch
 	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e '.[site]'
-	@$(COMPILE)
+	@nohup nice -n 19 $(BIN)/python -W ignore -m compileall -qq --workers 0 .venv/lib >/dev/null 2>&1 &
 	@touch $@
 
 # Adds packages to those of the site, without removing any.
 $(INSTALLED_DEV): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e '.[site,dev,ir-datasets,chromadb,faiss,lancedb,sqlite-vec,ollama,openai,umap,sudachipy,rjieba,kiwipiepy,pythainlp,typesense,datasette,mcp]'
-	@$(COMPILE)
 	@touch $@
