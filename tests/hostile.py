@@ -103,10 +103,10 @@ def _find(value: Any, path: tuple[Any, ...]) -> Any:
 
 def _write(value: Any, path: tuple[Any, ...], put: Any) -> str:
     if not path:
-        return json.dumps(put)
+        return json.dumps(put, ensure_ascii=False)
     changed = json.loads(json.dumps(value))
     _find(changed, path[:-1])[path[-1]] = put
-    return json.dumps(changed)
+    return json.dumps(changed, ensure_ascii=False)
 
 
 def _number(item: Any, number: int) -> Any:
