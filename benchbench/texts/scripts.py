@@ -4,11 +4,11 @@ import re
 
 import regex
 
-# Written without blanks, or with blanks between phrases, so each letter is compared as a word. Lucene's CJK and ICU
-# analyzers divide the same scripts.
+# Written without blanks, or with blanks between phrases, so each letter is compared as a word, but digits form numbers.
+# Lucene's CJK and ICU analyzers divide the same scripts.
 UNSPACED = (
     r"[[\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Hangul}\p{Yi}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tai_Le}"
-    r"\p{New_Tai_Lue}\p{Tai_Tham}\p{Tai_Viet}\p{Tibetan}\p{Javanese}\p{Balinese}ーｰ]&&[\p{L}\p{N}]]"
+    r"\p{New_Tai_Lue}\p{Tai_Tham}\p{Tai_Viet}\p{Tibetan}\p{Javanese}\p{Balinese}ーｰ]&&[\p{L}\p{Nl}\p{No}]]"
 )
 FOREIGN = regex.compile(r"(?V1)[\p{L}--[\p{Latin}\p{Greek}\p{Common}\p{Inherited}]]")  # to English
 IGNORED = r"\p{Default_Ignorable_Code_Point}"  # such as soft hyphens, joiners and variation selectors

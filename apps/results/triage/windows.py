@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import OuterRef, Subquery
 
 from apps.records.models import Run
-from apps.retrieval.analysis.analyzers import build_analyzer
+from apps.retrieval.analysis.analyzers import DIVIDED, UNICODE, build_analyzer
 from apps.retrieval.models import Chunk
 from benchbench.ir.triage import Loss
 from benchbench.texts.languages import DEFAULT
@@ -17,7 +17,7 @@ def list_beyond_window(run: Run, rows: Iterable[Any], texts: Mapping[int, str]) 
     """Return BEYOND_WINDOW by query and document where the read parts of a document have no word of the query.
 
     Other parts must have one. `rows` begin with the query, the judgment, the document and the grade; `texts` are those
-    of the queries. Words are the terms of the collection's analyzer.
+    of the queries. Words are the terms of the collection's analyzer, which does not cut them into pieces here.
     """
     index = run.index
     if index is None or not run.configuration.uses_vectors or not index.stats.get("cut"):
@@ -30,7 +30,8 @@ def list_beyond_window(run: Run, rows: Iterable[Any], texts: Mapping[int, str]) 
     leaves = Chunk.objects.filter(chunk_set=index.chunk_set_id, level=0)
     documents = leaves.filter(document__in=list(relevant), position__in=cut.values("position")).values("document")
     end = Subquery(cut.filter(position=OuterRef("position")).values("read"))
-    analyze = build_analyzer(index.collection.language or DEFAULT).analyze
+    language = index.collection.language or DEFAULT
+    analyze = build_analyzer(language, UNICODE if language in DIVIDED else "").analyze
     read: defaultdict[int, set[str]] = defaultdict(set)
     unread: defaultdict[int, set[str]] = defaultdict(set)
     for document_id, text, at in leaves.filter(document__in=documents).values_list("document", "text", end):

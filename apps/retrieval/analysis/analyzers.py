@@ -9,16 +9,23 @@ from importlib.metadata import version
 from importlib.util import find_spec
 
 from apps.retrieval.analysis import segmenting
-from apps.retrieval.analysis.base import Language
-from apps.retrieval.analysis.languages import LANGUAGES, find_language_of
-from apps.retrieval.analysis.light import LIGHT
-from apps.retrieval.analysis.segmenting import Split, Words, split_code, split_english, split_plain, split_unicode
+from apps.retrieval.analysis.languages import ALTERNATING, LANGUAGES, UNINFLECTED, find_language_of
+from apps.retrieval.analysis.segmenting import (
+    Split,
+    Words,
+    cut_grams,
+    split_code,
+    split_english,
+    split_plain,
+    split_unicode,
+)
 from apps.retrieval.analysis.stopping import read_stop_list
 from benchbench.texts.words import fold, is_common
 
-ENGLISH, PLAIN, UNICODE, NONE = "english", "plain", "unicode", "none"
+ENGLISH, PLAIN, UNICODE, FOURGRAMS, NONE = "english", "plain", "unicode", "fourgrams", "none"
 WORDS = {
     UNICODE: Words(lambda: split_unicode),
+    FOURGRAMS: Words(lambda: split_unicode, grams=4),
     ENGLISH: Words(lambda: split_english),
     "code": Words(lambda: split_code, is_raw=True),
     PLAIN: Words(lambda: split_plain, packages={}, is_raw=True, is_plain=True),
@@ -31,7 +38,9 @@ WORDS = {
 SIGN = re.compile(r"[™℠]|(?<=\d)(?=[²³¹⁰⁴-⁹¼-¾⅐-⅞])")
 # Of Hawaiian, Ukrainian and Hebrew too.
 APOSTROPHES = str.maketrans({"‘": "'", "’": "'", "ʻ": "'", "ʼ": "'", "׳": "'", "״": '"'})
-DEFAULT_WORDS = {"english": ENGLISH}  # measured: docs/languages.md
+# Pieces where no stemmer is, and where one leaves more forms of a word apart; measured: docs/languages.md.
+DIVIDED = {name for name, language in LANGUAGES.items() if not language.stemmer} - {*UNINFLECTED} | {*ALTERNATING}
+DEFAULT_WORDS = {"english": ENGLISH} | dict.fromkeys(DIVIDED, FOURGRAMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +57,22 @@ class Analyzer:
     stem: str
 
     def split(self, text: str) -> list[str]:
-        """Return the words of a text, without what `finish` does to each."""
+        """Return the words of a text, without what `finish` does to each, or their pieces."""
         way = WORDS[self.words]
         if not way.is_plain:
             text = LANGUAGES[self.language].prepare(text if is_common(text) else SIGN.sub(" ", text))
         if not way.is_raw:
             text = fold(text)
-        return _build_split(self.words)(text)
+        words = _build_split(self.words)(text)
+        return [gram for word in words for gram in _cut(self, word)] if way.grams else words
 
     def finish(self, words: Sequence[str]) -> list[str]:
-        """Return the term of each word; "" for a stop word."""
+        """Return the term of each word of `split`; "" for a stop word."""
+        return list(words) if WORDS[self.words].grams else self._finish(words)
+
+    def _finish(self, words: Sequence[str]) -> list[str]:
         if WORDS[self.words].is_plain:
-            return _stem(words, read_stop_list(self.stop)[1], LANGUAGES[self.language], self.stem)
+            return _stem(words, read_stop_list(self.stop)[1], self.stem)
         numbers: defaultdict[str, list[int]] = defaultdict(list)
         for number, word in enumerate(words):
             numbers[find_language_of(word, self.language)].append(number)
@@ -69,7 +82,7 @@ class Analyzer:
             stop = self.stop if is_main or self.stop == NONE else language
             stem = self.stem if is_main or self.stem == NONE else LANGUAGES[language].stemmer or NONE
             folded = [LANGUAGES[language].fold(_fold_signs(words[number])) for number in chosen]
-            stems = _stem(folded, _read_folded_stop_list(language, stop), LANGUAGES[language], stem)
+            stems = _stem(folded, _read_folded_stop_list(language, stop), stem)
             stems = [LANGUAGES[language].finish(term) for term in stems]
             for number, term in zip(chosen, stems, strict=True):
                 terms[number] = term
@@ -89,19 +102,19 @@ class Analyzer:
         """Return the versions of the packages that decide the terms."""
         packages = [*WORDS[self.words].packages]
         packages += [package] if self.stop != NONE and (package := read_stop_list(self.stop)[0]) else []
-        packages += ["PyStemmer"] if self.stem not in (NONE, *LIGHT) else []
+        packages += ["PyStemmer"] if self.stem != NONE else []
         return {package: version(package) for package in sorted(packages)}
 
 
 def build_analyzer(language: str, words: str = "", stop: str = "", stem: str = "") -> Analyzer:
     """Return an analyzer of a language, with its usual parts for those that are empty."""
     usual_stop = language if read_stop_list(language)[0] else NONE
-    return Analyzer(
-        language,
-        words or DEFAULT_WORDS.get(language, UNICODE),
-        stop or usual_stop,
-        (LANGUAGES[stem].stemmer if stem not in ("", NONE) else stem) or LANGUAGES[language].stemmer or NONE,
+    words = words or (
+        UNICODE if stem not in ("", NONE) and language in DIVIDED else DEFAULT_WORDS.get(language, UNICODE)
     )
+    usual_stem = NONE if WORDS[words].grams else LANGUAGES[language].stemmer or NONE
+    chosen_stem = LANGUAGES[stem].stemmer if stem not in ("", NONE) else stem
+    return Analyzer(language, words, stop or usual_stop, chosen_stem or usual_stem)
 
 
 def describe_missing_parts(words: str, stop: str, stem: str) -> str:
@@ -119,27 +132,25 @@ def describe_missing_parts(words: str, stop: str, stem: str) -> str:
     return ""
 
 
+@lru_cache(maxsize=2**16)
+def _cut(analyzer: Analyzer, word: str) -> list[str]:
+    """Return the pieces of a word's term; none of a stop word."""
+    return [gram for term in analyzer._finish([word]) if term for gram in cut_grams(term, WORDS[analyzer.words].grams)]
+
+
 @lru_cache(maxsize=8)
 def _build_split(words: str) -> Split:
     return WORDS[words].build()
 
 
-def _stem(words: Sequence[str], stopped: frozenset[str], language: Language, stem: str) -> list[str]:
+def _stem(words: Sequence[str], stopped: frozenset[str], stem: str) -> list[str]:
     """Return the stem of each word; "" for a stop word."""
     stems = ["" if word in stopped else word for word in words]
     if stem == NONE:
         return stems
-    for _ in range(language.passes):
-        stems = _stem_once(stems, stem)
-    return stems
-
-
-def _stem_once(words: list[str], stem: str) -> list[str]:
-    if stem in LIGHT:
-        return [LIGHT[stem].sub("", word) for word in words]
     import Stemmer
 
-    stems: list[str] = Stemmer.Stemmer(stem, 0).stemWords(words)  # its cache takes longer than stemming
+    stems = Stemmer.Stemmer(stem, 0).stemWords(stems)  # its cache takes longer than stemming
     return stems
 
 

@@ -19,12 +19,10 @@ class Language:
     """Steps of a chain that a language adds to the common ones.
 
     `prepare` changes a text before letters are folded. `fold` normalises a folded word before the stop list and the
-    stemmer read it, `finish` the stem. `stemmer` names a stemmer of PyStemmer or LIGHT, which reads a word
-    `passes` times.
+    stemmer read it, `finish` the stem. `stemmer` names a stemmer of PyStemmer.
     """
 
     stemmer: str = ""
-    passes: int = 1
     prepare: Callable[[str], str] = keep
     fold: Callable[[str], str] = keep
     finish: Callable[[str], str] = keep
@@ -40,6 +38,3 @@ def strip(marks: str) -> Callable[[str], str]:
     """Return the function that removes marks from the letters of a word."""
     table = dict.fromkeys(map(ord, marks))
     return lambda word: word if word.isascii() else normalize(normalize(word, "NFD").translate(table), "NFC")
-
-
-SERBIAN = replace({"č": "c", "ć": "c", "š": "s", "ž": "z", "đ": "dj"})  # Lucene's SerbianNormalizationFilter

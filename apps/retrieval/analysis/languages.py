@@ -6,17 +6,19 @@
 import re
 
 from apps.retrieval.analysis import latin
-from apps.retrieval.analysis.base import APOSTROPHES, SERBIAN, Language, replace, strip
+from apps.retrieval.analysis.base import APOSTROPHES, Language, replace, strip
 from benchbench.texts.languages import UNKNOWN
 
 STRESS = strip("\u0300\u0301")  # of dictionaries and encyclopedias
+CYRILLIC, LATIN = "абвгдђежзијклљмнњопрстћуфхцчџш", "a b v g d đ e ž z i j k l lj m n nj o p r s t ć u f h c č dž š"
+write_latin = replace(dict(zip(CYRILLIC, LATIN.split(), strict=True)))
 fold_yo, fold_ge = replace({"ё": "е"}), replace({"ґ": "г"})
 
 EUROPEAN = {
     "russian": Language("russian", fold=lambda word: fold_yo(STRESS(word))),
-    "ukrainian": Language("ukrainian", prepare=replace(APOSTROPHES), fold=lambda word: fold_ge(STRESS(word))),
-    "bulgarian": Language("bulgarian", passes=2, fold=STRESS),
-    "serbian": Language("serbian", finish=SERBIAN),  # the stemmer reads Cyrillic as Latin letters
+    "ukrainian": Language(prepare=replace(APOSTROPHES), fold=lambda word: fold_ge(STRESS(word))),
+    "bulgarian": Language(fold=STRESS),
+    "serbian": Language("serbian", fold=lambda word: latin.SERBIAN(write_latin(word))),
     # Lucene's GreekLowerCaseFilter, and the accents of older spelling; folding made ς σ.
     "greek": Language("greek", fold=strip("\u0300\u0301\u0308\u0313\u0314\u0342\u0345")),
     "armenian": Language("armenian"),
@@ -85,12 +87,17 @@ INDIC = {
     "nepali": Language("nepali", fold=fold_vowels),
     "tamil": Language("tamil"),
     **{name: Language(fold=fold_vowels) for name in ("gujarati", "kannada", "punjabi", "sinhala", "telugu")},
-    "bengali": Language("bengali", passes=2, fold=fold_dead),
-    "malayalam": Language(fold=fold_dead),
+    **{name: Language(fold=fold_dead) for name in ("bengali", "malayalam")},
 }
 
 # Written without blanks, or with blanks between phrases. Bigrams of their letters are the words.
 UNSPACED = ("chinese", "japanese", "korean", "thai", "lao", "khmer", "burmese", "tibetan")
+# A stemmer leaves their alternating stems, as of Finnish "salasana, salasanoja", and their compounds apart.
+ALTERNATING = (
+    *("armenian", "czech", "dutch", "estonian", "finnish", "hungarian", "irish", "norwegian", "persian", "polish"),
+    *("serbian", "swedish", "tamil", "turkish"),
+)
+UNINFLECTED = (*UNSPACED, "vietnamese")  # a word has one form
 LANGUAGES: dict[str, Language] = {
     **latin.LANGUAGES,
     **EUROPEAN,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from apps.retrieval.analysis.base import ACCENTS, APOSTROPHES, SERBIAN, Language, replace, strip
+from apps.retrieval.analysis.base import ACCENTS, APOSTROPHES, Language, replace, strip
 from benchbench.texts.words import normalize
 
 TILDE = "\u0303"
@@ -61,13 +61,13 @@ ITALIAN = elide(
     "c l all dall dell nell sull coll pell gl agl dagl degl negl sugl un m t s v d quest quell sant tutt anch"
 )
 IRISH = elide("d m b")
+SERBIAN = replace({"č": "c", "ć": "c", "š": "s", "ž": "z", "đ": "dj"})  # Lucene's SerbianNormalizationFilter
 SPANISH = strip(ACCENTS.replace(TILDE, ""))
 
 LANGUAGES = {
     "english": Language("english"),
     "german": Language("german", fold=fold_german),
-    # One pass leaves a suffix: "faturalar" becomes "fatura", and that "fatur".
-    "turkish": Language("turkish", passes=2, prepare=lower_turkish, fold=drop_suffix),
+    "turkish": Language("turkish", prepare=lower_turkish, fold=drop_suffix),
     "azerbaijani": Language(prepare=lower_turkish, fold=drop_suffix),
     # Accents go after stemming, as in Lucene's light stemmers; ñ stays a letter.
     "french": Language(
@@ -84,12 +84,7 @@ LANGUAGES = {
         for name in ("basque", "czech", "danish", "dutch", "esperanto", "estonian", "finnish", "hungarian")
     },
     **{name: Language(name) for name in ("indonesian", "lithuanian", "norwegian", "polish", "sesotho", "swedish")},
-    "latvian": Language("latvian"),
-    "slovenian": Language("slovenian"),
-    "swahili": Language(),
-    # Those without a stemmer are read by that of the nearest language.
-    "croatian": Language("serbian", finish=SERBIAN),
-    "malay": Language("indonesian"),
-    "slovak": Language("czech"),
+    "croatian": Language(fold=SERBIAN),
+    **dict.fromkeys(("latvian", "malay", "slovak", "slovenian", "swahili"), Language()),
     "vietnamese": Language(fold=fold_vietnamese),
 }

@@ -24,13 +24,15 @@ class Words:
 
     `build` returns the function that does so, which is slow for those with a dictionary. It reads a text with folded
     letters; an `is_raw` one reads any text and folds by itself. Words that are `is_plain` are used as they are, without
-    what a language adds to the chain. `packages` are the distributions that decide the words, with their modules.
+    what a language adds to the chain. `grams` is the length of the pieces into which words are cut, without stemming; 0
+    for none. `packages` are the distributions that decide the words, with their modules.
     """
 
     build: Callable[[], Split]
     packages: Mapping[str, str] = field(default_factory=lambda: {"regex": "regex"})
     is_raw: bool = False
     is_plain: bool = False
+    grams: int = 0
 
 
 def split_unicode(text: str) -> list[str]:
@@ -64,6 +66,19 @@ def _yield_bigrams(text: str) -> Iterator[str]:
         last, end, is_paired = match[0] if is_letter else "", match.end(), is_adjacent
     if last and not is_paired:
         yield last
+
+
+def cut_grams(word: str, length: int) -> list[str]:
+    """Return the overlapping pieces of a word, with "_" for its edges (McNamee and Mayfield, 2004); a number is whole.
+
+    Inflected forms of a word share most of these pieces, in any language with an alphabet. Where vowels are left out
+    or are of their consonant's letter, as in Hebrew, Arabic and Ethiopic, pieces are one shorter.
+    """
+    if not any(map(str.isalpha, word)):
+        return [word]
+    length -= "\u0590" <= word[0] <= "\u06ff" or "\u1200" <= word[0] <= "\u139f"
+    word = f"_{word}_"
+    return [word[start : start + length] for start in range(max(1, len(word) - length + 1))]
 
 
 def split_code(text: str) -> list[str]:

@@ -20,7 +20,7 @@ from benchbench.texts.languages import NAMES, find_language
 BM25, FULL_TEXT = LEXICAL
 NONE = "none"
 # Ways to divide a text.
-WORDS = ("unicode", "english", "plain", "code", "sudachipy", "rjieba", "kiwipiepy", "pythainlp")
+WORDS = ("unicode", "fourgrams", "english", "plain", "code", "sudachipy", "rjieba", "kiwipiepy", "pythainlp")
 # An empty default is the language of the collection, or what is usual for the language.
 LANGUAGE = Option("", Kind(Literal[NAMES], "the name or code of a language, such as german or de"), builds=True)
 PART_OF = Option("", Kind(Literal[(NONE, *NAMES)], "the name or code of a language, or none"), builds=True)

@@ -209,4 +209,32 @@ COLLECTIONS = {
         ห้องสมุด | ห้องสมุด
         รถไฟ | รถไฟ""",
     ),
+    "finnish": Small(
+        """Unohtuneet salasanat vaihdetaan kirjautumissivulla. | unohtua salasana vaihtaa kirjautumissivu
+        Laskut on maksettava neljäntoista päivän kuluessa. | lasku maksaa neljätoista päivä
+        Lähetit toimittavat paketit kolmessa arkipäivässä. | lähetti toimittaa paketti kolme arkipäivä
+        Puutarhassa luumupuut kukkivat keväällä. | puutarha luumupuu kukkia kevät
+        Kirjasto lainaa lukijoille kirjoja kahdeksaan asti. | kirjasto lainata lukija kirja kahdeksan
+        Junat rannikolle lähtevät tunnin välein. | juna rannikko lähteä tunti väli""",
+        """unohtunut salasana | unohtua salasana
+        laskun maksaminen | lasku maksaa
+        paketin toimitus | paketti
+        luumupuun kukinta puutarhoissa | luumupuu puutarha
+        kirjan laina | kirja
+        juna rannikolla | juna rannikko""",
+    ),
+    "other": Small(  # Georgian
+        """დავიწყებული პაროლები შესვლის გვერდზე იცვლება. | დავიწყება პაროლი შესვლა გვერდი ცვლა
+        ანგარიშები თოთხმეტ დღეში უნდა გადაიხადოთ. | ანგარიში თოთხმეტი დღე გადახდა
+        კურიერები ამანათებს სამ დღეში აწვდიან. | კურიერი ამანათი სამი დღე მიწოდება
+        ბაღში გაზაფხულზე ქლიავის ხეები ყვავის. | ბაღი გაზაფხული ქლიავი ხე ყვავის
+        ბიბლიოთეკა მკითხველებს რვა საათამდე წიგნებს აძლევს. | ბიბლიოთეკა მკითხველი რვა საათი წიგნი მიცემა
+        მატარებლები სანაპიროსკენ ყოველ საათში გადის. | მატარებელი სანაპირო ყოველი საათი გასვლა""",
+        """პაროლის დავიწყება | პაროლი დავიწყება
+        ანგარიშის გადახდა | ანგარიში გადახდა
+        ამანათი კურიერისგან | ამანათი კურიერი
+        ქლიავი ბაღების | ქლიავი ბაღი
+        წიგნი ბიბლიოთეკაში | წიგნი ბიბლიოთეკა
+        მატარებელი სანაპიროზე | მატარებელი სანაპირო""",
+    ),
 }
