@@ -31,7 +31,7 @@ from tests.admin.form_parser import open_form
 from tests.benchmarks.shop_server import declare_anew
 from tests.created import create_benchmark, run_benchmark
 from tests.factories import make_schedule
-from tests.tiny_models import save_encoder
+from tests.tiny_models import WINDOW, save_encoder
 
 
 def list_documents(benchmark: Benchmark, order: int) -> list[list[str]]:
@@ -272,6 +272,7 @@ def test_the_prompt_of_an_engine_is_before_queries(shop_library, shop, tmp_path)
     before = len(shop.asked)
     prompted = run_benchmark(shop_library, name="b", matrix={"engines": ["shop"]}).runs.get()
     assert len(shop.asked) == 2 * before, "the answers to other vectors are not used"
+    assert not any("does not read the end" in sentence for sentence in prompted.warnings)
     (warning,) = (sentence for sentence in unprompted.warnings if "prompt" in sentence)
     assert warning.endswith('declare, in engines.shop, query_prompt "query: ".')
     assert not any("prompt" in sentence for sentence in prompted.warnings)
@@ -281,3 +282,10 @@ def test_the_prompt_of_an_engine_is_before_queries(shop_library, shop, tmp_path)
     declare_anew(query={"q": "{query}"}, encoder=None)
     with pytest.raises(EngineError, match=r"query_prompt needs an encoder, which reads it before each query"):
         load_engine("shop")
+
+
+def test_queries_that_an_engines_encoder_cuts_are_named(shop_library, tmp_path):
+    query = {"q": "{query}", "size": "{size}", "vector": "{vector}"}
+    declare_anew(query=query, parameters={}, encoder=str(save_encoder(tmp_path)), query_prompt="pear " * WINDOW)
+    run = run_benchmark(shop_library, name="a", matrix={"engines": ["shop"]}).runs.get()
+    assert any("The encoder does not read the end of" in sentence for sentence in run.warnings)

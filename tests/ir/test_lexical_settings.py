@@ -48,7 +48,7 @@ def test_options_of_words_need_an_index(setting, is_built, words):
         ("bm25(b=2)", "b: 2 is not a number from 0 to 1"),
         ("fts(k1=1)", "choose one of language"),
         ("bm25(language=klingon)", '"klingon" is not the name or code of a language, such as german or de'),
-        ("bm25(words=letters)", "is not one of unicode, english, plain, code, sudachipy"),
+        ("bm25(words=letters)", "is not one of unicode, fourgrams, english, plain, code, sudachipy"),
         ("bm25(stop=3)", "3 is not the name or code of a language, or none"),
         ({"engine": "bm25", "language": ""}, '"" is not the name'),
         ("bm25(", "is not a setting such as"),

@@ -17,7 +17,7 @@ from apps.engines.records import Engine
 from apps.engines.storing import Question, Reply
 from apps.execution.running.latencies import LATENCIES, Loop, Timed, build_record
 from apps.execution.running.outcomes import BatchNotes, Outcome, note
-from apps.retrieval.encoders.base import Encoder, Vectors
+from apps.retrieval.encoders.base import CUT, Encoder, Vectors
 from apps.retrieval.encoders.encoding import embed_queries
 from apps.retrieval.encoders.prompts import describe_missing_prompts
 from apps.retrieval.encoders.registry import load_encoder
@@ -57,6 +57,7 @@ class EngineSearch:
         except EngineError as error:  # the declaration was changed meanwhile
             return [Outcome(error=error.message)] * len(queries)
         _note(notes, stage, engine, replies)
+        _note_cut(notes, stage, engine, queries)
         return self._build_outcomes(engine, replies, encode_ms)
 
     def ask_in_loop(
@@ -77,6 +78,7 @@ class EngineSearch:
         except EngineError as error:
             return [(Outcome(error=error.message), None)] * len(queries)
         _note(notes, stage, engine, replies)
+        _note_cut(notes, stage, engine, queries)
         note(notes, loop.run_key, LATENCIES, [_build_latencies(loop, engine, replies, encode_ms)])
         outcomes = self._build_outcomes(engine, replies, encode_ms)
         waiting = [reply.waiting_ms if isinstance(reply, Reply) else None for reply in replies]
@@ -120,6 +122,13 @@ def _note(notes: BatchNotes, stage: EngineStage, engine: Engine, replies: Replie
         note(notes, stage.key, UNPROMPTED, [missing] if missing else [])
     if down := next((reply for reply in replies if isinstance(reply, EngineDownError)), None):
         note(notes, stage.key, DOWN, [str(down)])
+
+
+def _note_cut(notes: BatchNotes, stage: EngineStage, engine: Engine, queries: Sequence[Query]) -> None:
+    """Note the queries that the encoder of an engine does not read to their end."""
+    cut = _load_encoder(engine).count_cut([query.text for query in queries], kind="query") if engine.encoder else None
+    if cut:
+        note(notes, stage.key, CUT, [queries[number].pk for number in cut.ends])
 
 
 def _build_latencies(loop: Loop, engine: Engine, replies: Replies, encode_ms: float) -> dict[str, object]:

@@ -11,7 +11,7 @@ from apps.retrieval.search.words import NO_TERM, UNKNOWN_TERMS
 from benchbench.decimals import counted
 from benchbench.ir.planning.labels import strip_model_path
 from benchbench.ir.planning.plan import RunPlan
-from benchbench.ir.planning.stages import EncodeStage, LexicalStage, RerankStage
+from benchbench.ir.planning.stages import EncodeStage, EngineStage, LexicalStage, RerankStage
 
 MAX_TEXT = 60  # characters of a query that is shown
 OF_SCORE = {
@@ -45,7 +45,7 @@ def _yield_unread(planned: RunPlan, notes: Notes) -> Iterator[str]:
 
 
 def _yield_cut(planned: RunPlan, notes: Notes) -> Iterator[str]:
-    encoded = [stage.key for stage in planned.stages if isinstance(stage, EncodeStage)]
+    encoded = [stage.key for stage in planned.stages if isinstance(stage, EncodeStage | EngineStage)]
     if ids := set[int]().union(*(notes.queries.get(key, {}).get(CUT, set()) for key in encoded)):
         yield (
             f"The encoder does not read the end of {counted(len(ids), 'query')}, {_name(ids)}. Shorten them, or use an "
