@@ -121,7 +121,7 @@ class DatasetVersionAdmin(FactAdmin):
     def render_change_form(self, request: HttpRequest, context: dict[str, object], *args: Any, **kwargs: Any) -> Any:
         version = kwargs.get("obj")
         difference = build_difference(version) if version and version.number > 1 else None
-        context |= {"writers": WRITERS, "differing": views.list_tables(difference) if difference else None}
+        context |= {"writers": WRITERS, "differing": views.list_tables(request, difference) if difference else None}
         return super().render_change_form(request, context, *args, **kwargs)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -220,7 +220,8 @@ class JudgmentAdmin(LargeAdmin):
 
     @display(description="document", ordering="ref_hash")
     def document(self, judgment: Judgment) -> str:
-        return truncatechars(judgment.reference, 160)
+        reference = truncatechars(judgment.reference, 160)
+        return f"{reference} · {truncatechars(judgment.title, 160)}" if judgment.title else reference
 
     @display(description="key", ordering="query__key")
     def query_key(self, judgment: Judgment) -> str:

@@ -3,7 +3,8 @@
 from typing import Any, cast
 
 from django.contrib import admin
-from django.db.models import Model, QuerySet
+from django.db.models import Model, OuterRef, QuerySet, Subquery, TextField, Value
+from django.db.models.functions import Coalesce, NullIf
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from unfold.decorators import display
@@ -12,7 +13,7 @@ from apps.collections.models import Collection
 from apps.datasets.editing.drafts import find_draft
 from apps.datasets.filters import SEARCH_HELP, list_searched
 from apps.datasets.formats.registry import WRITERS
-from apps.datasets.models import Dataset
+from apps.datasets.models import Dataset, Judgment
 from apps.engines.declarations import list_engines
 from apps.mappings import views
 from apps.mappings.creating import delete_dataset, delete_mapping
@@ -20,7 +21,7 @@ from apps.mappings.models import Mapping, Resolution, filter_at
 from apps.mappings.repairing import load_unresolved
 from apps.mappings.resolving import is_stale, resolve
 from apps.operations.models import Operation
-from benchbench.access import may_change, staff, visible
+from benchbench.access import may_change, staff, viewable, visible
 from benchbench.site.admin import STATUS_COLOURS, FactsFirstAdmin, LargeAdmin, VisibleFilter
 from benchbench.site.panels import Button, Page, Panel, add_button, add_to, build_list_url, change_url
 
@@ -172,5 +173,17 @@ def show_mappings(request: HttpRequest, collection: Collection) -> list[Panel]:
     return [Panel("Mappings", mappings, ("name", "dataset", "resolved", "status_label"))]
 
 
+def annotate_titles(request: HttpRequest, judgments: QuerySet[Judgment]) -> QuerySet[Judgment]:
+    """Add the title of each judgment's document, or how its text begins, where a mapping that the user sees has it."""
+    resolutions = viewable(Resolution.objects.at(None), request.user, through="mapping").filter(
+        judgment__query=OuterRef("query"),  # a changed judgment has the reference of one that is resolved
+        judgment__ref_hash=OuterRef("ref_hash"),
+        document__collection__in=viewable(Collection.objects.all(), request.user),
+    )
+    name = Coalesce(NullIf("document__title", Value("", TextField())), "document__opening")
+    return judgments.annotate(title=Subquery(resolutions.order_by("pk").values(name=name)[:1]))
+
+
 add_to(Collection, panels=show_mappings)
+add_to(Judgment, annotate=annotate_titles)
 add_to(Dataset, delete=delete_dataset, along=(Mapping,))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import IO, Any
 from uuid import UUID
 
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.contrib.admin import ModelAdmin
 from django.db.models import Count, Max, Min, Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
@@ -156,16 +156,23 @@ def freeze_draft(
         template="datasets/freeze.html",
         difference=difference,
         consequences=consequences,
-        differing=list_tables(difference) if difference else [],
+        differing=list_tables(request, difference) if difference else [],
         trail=[dataset],
     )
 
 
-def list_tables(difference: Difference) -> list[dict[str, object]]:
-    """Return the tables of the rows that differ, each with the first rows of its kind."""
+def list_tables(request: HttpRequest, difference: Difference) -> list[dict[str, object]]:
+    """Return the tables of the rows that differ, each with the first rows of its kind, annotated as in their list."""
+    pages: Any = admin.site
+    tables = [(kind, title, getattr(difference, kind)) for kind, title in KINDS.items()]
     return [
-        {"kind": kind, "title": title, "total": total, "rows": getattr(difference, kind)[:MAX_ROWS]}
-        for kind, title in KINDS.items()
+        {
+            "kind": kind,
+            "title": title,
+            "total": total,
+            "rows": pages.get_model_admin(rows.model).annotate_rows(request, rows)[:MAX_ROWS],
+        }
+        for kind, title, rows in tables
         if (total := difference.totals[kind])
     ]
 

@@ -1,0 +1,51 @@
+"""Judgments: beside the reference the title of its document, where a mapping that the user sees has found it."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from apps.datasets.models import Judgment
+from apps.mappings.resolving import resolve
+from benchbench.site.panels import build_list_url, change_url
+from tests.drafts import set_judgment
+from tests.factories import make_collection, make_dataset, make_mapping
+from tests.staff import MakeStaff
+
+OPENING = "Statins and survival after a stroke"
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def owner(client: Client) -> User:
+    """A superuser, signed in, who has a dataset and its mapped collection; the dataset is everybody's."""
+    owner = User.objects.create_superuser("ada")
+    dataset = make_dataset({"q1": [({"document_id": "a"}, 2), ({"document_id": "b"}, 1), ({"document_id": "x"}, 1)]})
+    documents = [{"external_id": "a", "title": "Green tea"}, {"external_id": "b", "title": "", "text": OPENING}]
+    resolve(make_mapping(dataset, make_collection(documents=documents, owner=owner), owner=owner))
+    client.force_login(owner)
+    return owner
+
+
+def test_judgments_are_listed_with_their_documents_titles(owner: User, client: Client, django_assert_max_num_queries):
+    with django_assert_max_num_queries(26) as captured:
+        page = client.get(build_list_url(Judgment)).text
+    assert "a · Green tea" in page
+    assert f"b · {OPENING}" in page
+    assert "x ·" not in page
+    assert not [one for one in captured.captured_queries if '"collections_document"."text"' in one["sql"]]
+
+
+def test_changed_judgments_show_their_documents_titles(owner: User, client: Client) -> None:
+    dataset = Judgment.objects.first().query.dataset
+    set_judgment(dataset, "q1", {"document_id": "a"}, 0)
+    draft = dataset.versions.get(number=2)
+    for address in (change_url(draft), reverse("admin:dataset_freeze", args=[dataset.pk])):
+        assert "Green tea" in client.get(address).text, address
+
+
+def test_titles_of_hidden_collections_are_not_shown(owner: User, client: Client, make_staff: MakeStaff) -> None:
+    client.force_login(make_staff("ben"))
+    page = client.get(build_list_url(Judgment)).text
+    assert "What is q1?" in page
+    assert "Green tea" not in page
