@@ -221,7 +221,8 @@ class JudgmentAdmin(LargeAdmin):
     @display(description="document", ordering="ref_hash")
     def document(self, judgment: Judgment) -> str:
         reference = truncatechars(judgment.reference, 160)
-        return f"{reference} · {truncatechars(judgment.title, 160)}" if judgment.title else reference
+        title = getattr(judgment, "title", None)  # which a higher room annotates
+        return f"{reference} · {truncatechars(title, 160)}" if title else reference
 
     @display(description="key", ordering="query__key")
     def query_key(self, judgment: Judgment) -> str:

@@ -135,7 +135,6 @@ class Judgment(models.Model):
     since = models.PositiveIntegerField(default=1)
     until = models.PositiveIntegerField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
-    title: str | None = None  # of its document, which lists annotate where a mapping knows it
 
     class Meta:
         ordering = ["query_id", "id"]

@@ -176,7 +176,7 @@ def show_mappings(request: HttpRequest, collection: Collection) -> list[Panel]:
 def annotate_titles(request: HttpRequest, judgments: QuerySet[Judgment]) -> QuerySet[Judgment]:
     """Add the title of each judgment's document, or how its text begins, where a mapping that the user sees has it."""
     if not request.user.has_perm("collections.view_document"):
-        return judgments
+        return judgments.annotate(title=Value("", TextField()))
     resolutions = viewable(Resolution.objects.at(None), request.user, through="mapping").filter(
         judgment__query=OuterRef("query"),  # a changed judgment has the reference of one that is resolved
         judgment__ref_hash=OuterRef("ref_hash"),
