@@ -1,4 +1,4 @@
-"""Judgments: beside the reference the title of its document, where a mapping that the user sees has found it."""
+"""Judgments in lists: the title of the document with each reference, where a mapping that the user sees has found it."""
 
 import pytest
 from django.contrib.auth.models import User
