@@ -1,4 +1,4 @@
-"""Judgments in lists: the title of the document with each reference, where a mapping that the user sees has found it."""
+"""Judgments in lists: the title of the document with each reference, where a mapping that the user sees has it."""
 
 import pytest
 from django.contrib.auth.models import User

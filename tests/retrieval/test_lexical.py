@@ -19,7 +19,7 @@ from apps.retrieval.analysis import analyzers
 from apps.retrieval.analysis.analyzers import build_analyzer
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.deleting import delete_index
-from apps.retrieval.models import ChunkSet, LexicalIndex
+from apps.retrieval.models import ChunkSet, Index, LexicalIndex
 from apps.retrieval.search import lexical_indexes, term_counts
 from apps.retrieval.search.full_text import find_full_text, make_full_text, search_full_text
 from apps.retrieval.search.lexical import K1, B, Bm25
@@ -31,7 +31,7 @@ from apps.retrieval.search.lexical_indexes import (
 )
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.search.term_counts import write_bm25
-from apps.retrieval.search.words import SearchError, describe_missing_words, make_words
+from apps.retrieval.search.words import SearchError, describe_missing_words, make_words, read_terms
 from benchbench.ir.planning.lexical import WORDS, Lexical
 from benchbench.ir.records import ScoredList
 from tests.factories import make_collection
@@ -209,6 +209,15 @@ def test_indexes_of_other_rules_are_refused(language, has_rules, db, monkeypatch
     with pytest.raises(LexicalIndexError, match="another version of BenchBench"):
         load_lexical_index(stored)
     assert make_lexical_index(chunk_set, setting) != stored
+
+
+def test_terms_by_a_stemmer_gone_are_unknown(db):
+    collection = make_collection(documents=[{"text": "червена ябълка"}])
+    chunk_set = make_chunk_set(collection, strategy="flat", parameters={})
+    stored = make_lexical_index(chunk_set, Lexical.parse("bm25(language=bulgarian, words=unicode)"))
+    stored.parameters["analyzer"]["stem"] = "light bulgarian"
+    index = Index(chunk_set=chunk_set, lexical_index=stored)
+    assert read_terms(index, Lexical(), ["червени ябълки"]) is None
 
 
 def test_stored_indexes_of_saturations_are_written_again(stored):

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable
-from typing import IO, Any
+from typing import IO, Any, cast
 from uuid import UUID
 
 from django.contrib import admin, messages
@@ -163,14 +163,13 @@ def freeze_draft(
 
 def list_tables(request: HttpRequest, difference: Difference) -> list[dict[str, object]]:
     """Return the tables of the rows that differ, each with the first rows of its kind, annotated as in their list."""
-    pages: Any = admin.site
     tables = [(kind, title, getattr(difference, kind)) for kind, title in KINDS.items()]
     return [
         {
             "kind": kind,
             "title": title,
             "total": total,
-            "rows": pages.get_model_admin(rows.model).annotate_rows(request, rows)[:MAX_ROWS],
+            "rows": cast(SiteAdmin, admin.site.get_model_admin(rows.model)).annotate_rows(request, rows)[:MAX_ROWS],
         }
         for kind, title, rows in tables
         if (total := difference.totals[kind])

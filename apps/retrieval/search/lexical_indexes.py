@@ -111,13 +111,20 @@ def locate_lexical_index(lexical_index: LexicalIndex) -> Path:
     return Path(settings.BENCHBENCH_VECTOR_DIR) / f"{lexical_index.pk.hex}.words"
 
 
+def read_current_analyzer(lexical_index: LexicalIndex) -> Analyzer | None:
+    """Return the analyzer that made the terms of an index; None if another version of it or of its packages did."""
+    analyzer = read_analyzer(lexical_index.parameters)
+    is_current = lexical_index.fingerprint == build_key(lexical_index.chunk_set.fingerprint, analyzer)
+    return analyzer if is_current else None
+
+
 def load_lexical_index(lexical_index: LexicalIndex) -> Bm25:
     """Return a stored index, mapped from a file of this machine, which is written from the pieces if necessary.
 
     Raises OutputError, and LexicalIndexError naming the damaged piece or another format.
     """
-    analyzer = read_analyzer(lexical_index.parameters)
-    if lexical_index.fingerprint != build_key(lexical_index.chunk_set.fingerprint, analyzer):
+    analyzer = read_current_analyzer(lexical_index)
+    if analyzer is None:
         raise _build_error(lexical_index, "another version of BenchBench, or of a package of its analyzer, built it")
     make = partial(_read_pieces, lexical_index)
     file, shape = locate_lexical_index(lexical_index), (lexical_index.size_bytes,)

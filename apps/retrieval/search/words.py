@@ -7,7 +7,7 @@ from typing import Any
 from apps.retrieval.analysis.analyzers import Analyzer, describe_missing_parts
 from apps.retrieval.models import ChunkSet, Index, LexicalIndex
 from apps.retrieval.search import full_text
-from apps.retrieval.search.lexical import Bm25, read_analyzer
+from apps.retrieval.search.lexical import Bm25
 from apps.retrieval.search.lexical_indexes import (
     USUAL,
     choose_analyzer,
@@ -15,6 +15,7 @@ from apps.retrieval.search.lexical_indexes import (
     load_lexical_index,
     locate_lexical_index,
     make_lexical_index,
+    read_current_analyzer,
 )
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.lexical import FULL_TEXT, Lexical
@@ -58,7 +59,8 @@ def describe_missing_words(lexical: str) -> str:
 def read_terms(index: Index, setting: Lexical, texts: Sequence[str]) -> list[list[str]] | None:
     """Return the terms of texts as a search of an index reads them.
 
-    None if its words or analyzer are not here, or the analyzer has a dictionary, which web requests never load.
+    None if its words or analyzer are not here or of another version, or the analyzer has a dictionary, which web
+    requests never load.
     """
     assert index.chunk_set is not None
     if setting.engine == FULL_TEXT:
@@ -66,9 +68,9 @@ def read_terms(index: Index, setting: Lexical, texts: Sequence[str]) -> list[lis
         return full_text.parse_texts(words, texts) if words else None
     if index.lexical_index is None or describe_missing_words(str(setting)):
         return None
-    usual = read_analyzer(index.lexical_index.parameters)
+    usual = read_current_analyzer(index.lexical_index)
     analyzer = choose_analyzer(index.chunk_set, setting) if setting.is_built_by_run else usual
-    return None if analyzer.has_dictionary else [analyzer.analyze(text) for text in texts]
+    return None if analyzer is None or analyzer.has_dictionary else [analyzer.analyze(text) for text in texts]
 
 
 class OpenWords:
