@@ -9,11 +9,11 @@ from typing import Any
 from django import forms
 from django.db.models import QuerySet
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 
 from apps.benchmarks.fields import WEIGHTINGS, ExcludeSelfField, ListField
 from apps.collections.models import Collection
-from apps.engines.declarations import list_engines
+from apps.engines.declarations import list_engines, list_refused
 from apps.execution.defining.choosing import list_ready_indexes
 from apps.execution.defining.creating import BenchmarkOptions, require_published
 from apps.mappings.models import Mapping
@@ -255,6 +255,9 @@ class BenchmarkForm(PageForm, MatrixFields):
         """List the search engines that the site declares; without any, offer none but those of a cloned benchmark."""
         if aliases := [engine.alias for engine in list_engines()]:
             self.fields["engines"].help_text += f" Declared: {', '.join(aliases)}."
+        if refused := list_refused():
+            words = f" Refused, because their entries are wrong: {', '.join(refused)}."
+            self.fields["engines"].help_text += escape(words)
         if self.user.has_perm("operations.view_operation"):
             page = format_html('<a class="text-link" href="{}">Engines</a>', reverse("admin:engines"))
             words = format_html(" {} shows how search servers of your own are compared.", page)

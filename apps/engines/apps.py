@@ -26,7 +26,7 @@ def check_declarations(**kwargs: Any) -> list[CheckMessage]:
         declarations = load_declarations()
     except BenchbenchError as error:
         return [Warning(error.message, hint="Correct the file that BENCHBENCH_ENGINES names.", id="benchbench.W004")]
-    messages: list[CheckMessage] = []
+    messages: list[CheckMessage] = [Warning(text, id="benchbench.W004") for text in declarations.refused.values()]
     for address in (*declarations.engines.values(), *declarations.notices.values()):
         try:
             address.read_secret()

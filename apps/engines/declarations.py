@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,26 +16,35 @@ from apps.engines.templates import ANY_WORD, fill, list_names
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.engine import NAME
 from benchbench.reading.objects import StrictRecord, read_as, refuse
-from benchbench.reading.strict_yaml import parse
+from benchbench.reading.strict_json import kind
+from benchbench.reading.strict_yaml import list_lines, parse
 
 PRESETS = Path(__file__).parent / "presets"
 PARAMETER = re.compile(r"[a-z][a-z0-9_]*")
 REQUESTED = frozenset({"query", ANY_WORD, "size", "offset", "page", "page0", "vector", "filters"})
 MAX_ALIAS, MAX_VERSION = 100, 200  # characters
+NOUNS = {"engines": "engine", "notices": "address of notices"}  # by section
 
 
 @dataclass(frozen=True, slots=True)
 class Declarations:
-    """Engines and addresses of notices, by alias."""
+    """Engines and addresses of notices, by alias; and why entries are refused, by section and alias."""
 
     engines: dict[str, Engine] = field(default_factory=dict)
     notices: dict[str, Address] = field(default_factory=dict)
+    refused: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    @property
+    def refused_engines(self) -> dict[str, str]:
+        """Why engines are refused, by alias."""
+        return {alias: problem for (section, alias), problem in self.refused.items() if section == "engines"}
 
 
 def load_declarations() -> Declarations:
-    """Return the declarations of the file BENCHBENCH_ENGINES; none without a file.
+    """Return the declarations of the file BENCHBENCH_ENGINES; none without a file. A wrong entry is refused alone.
 
-    The file is read again when its content changes. Raises EngineError, with the path of a wrong key.
+    The file is read again when its content changes. Raises EngineError for one that cannot be read as sections of
+    entries.
     """
     if not settings.BENCHBENCH_ENGINES:
         return Declarations()
@@ -55,67 +64,90 @@ def read_text() -> str:
 
 
 def list_engines() -> list[Engine]:
-    """Return the declared engines in the order of the file; none of a faulty file, whose error their page shows."""
+    """Return the declared engines in the order of the file; none of an unreadable file, whose error a page shows."""
     try:
         return list(load_declarations().engines.values())
     except EngineError:
         return []
 
 
+def list_refused() -> list[str]:
+    """Return the aliases of the engines whose entries are wrong; none of an unreadable file."""
+    try:
+        return list(load_declarations().refused_engines)
+    except EngineError:
+        return []
+
+
 def load_engine(alias: str) -> Engine:
-    """Return a declared engine. Raises EngineError for an unknown alias."""
-    return _find(load_declarations().engines, alias, "engine", "engines")
+    """Return a declared engine. Raises EngineError for an unknown alias, or with what is wrong in its entry."""
+    return _find(load_declarations(), alias, "engines")
 
 
 def load_notice_address(alias: str) -> Address:
-    """Return a declared address of notices. Raises EngineError for an unknown alias."""
-    return _find(load_declarations().notices, alias, "address of notices", "notices")
+    """Return a declared address of notices. Raises EngineError as `load_engine` does."""
+    return _find(load_declarations(), alias, "notices")
 
 
-def _find(by_alias: Mapping[str, object], alias: str, noun: str, section: str) -> Any:
+def _find(declarations: Declarations, alias: str, section: str) -> Any:
+    if problem := declarations.refused.get((section, alias)):
+        raise EngineError(problem, field="engine")
+    by_alias: Mapping[str, object] = getattr(declarations, section)
     if alias not in by_alias:
         choices = f"choose one of {', '.join(by_alias)}" if by_alias else f"declare it under {section} first"
         if not settings.BENCHBENCH_ENGINES:
             choices = "the variable is not set. Let it name the file of declarations"
+        noun = NOUNS[section]
         raise EngineError(f"The {noun} {alias} is not declared in BENCHBENCH_ENGINES: {choices}.", field="engine")
     return by_alias[alias]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File(StrictRecord):
-    engines: dict[str, dict[str, Any]] = field(default_factory=dict)
-    notices: dict[str, dict[str, Any]] = field(default_factory=dict)
+    engines: dict[str, Any] = field(default_factory=dict)
+    notices: dict[str, Any] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=4)
 def _read(text: str, name: str) -> Declarations:
-    declared: dict[str, dict[str, Any]] = {"engines": {}, "notices": {}}
-    for section, alias, entry in read_entries(text, name):
+    declarations = Declarations()
+    for section, alias, entry, line in read_entries(text, name):
         if isinstance(entry, BenchbenchError):
-            raise entry
-        declared[section][alias] = entry
-    return Declarations(**declared)
+            declarations.refused[section, alias] = (
+                f"{entry.message} The {NOUNS[section]} {alias[:MAX_ALIAS]} is refused until line {line} of {name} is "
+                "corrected."
+            )
+        else:
+            getattr(declarations, section)[alias] = entry
+    return declarations
 
 
-def read_entries(text: str, name: str) -> Iterator[tuple[str, str, Address | BenchbenchError]]:
-    """Yield section, alias, and the engine or address of notices that each entry declares, or what is wrong with it.
+def read_entries(text: str, name: str) -> Iterator[tuple[str, str, Address | BenchbenchError, int]]:
+    """Yield section and alias, what each entry declares or what is wrong with it, and the line.
 
     Raises errors of the file itself.
     """
     file = read_as(_File, parse(text, location=name) or {}, prefix=f"{name}, ")
+    lines = list_lines(text)
     for section, entries in (("engines", file.engines), ("notices", file.notices)):
+        read = _read_engine if section == "engines" else partial(_read_as, Address)
         for alias, entry in entries.items():
-            path = f"{name}, {section}.{alias}"
+            path = f"{section}.{alias}"
             try:
                 _check_alias(alias, name)
-                is_engine = section == "engines"
-                yield (
-                    section,
-                    alias,
-                    _read_engine(alias, entry, path) if is_engine else _read_as(Address, alias, entry, path),
-                )
+                if not isinstance(entry, dict):
+                    refuse(f"{name}, {path}", f"must be an object, not {kind(entry)}")
+                yield section, alias, read(alias, entry, f"{name}, {path}"), lines[path]
             except BenchbenchError as error:
-                yield section, alias, error
+                wrong = next(iter(error.message.removeprefix(f"{name}, ").split()), path)
+                yield section, alias, error, find_line(lines, wrong, path)
+
+
+def find_line(lines: Mapping[str, int], path: str, entry: str) -> int:
+    """Return the line of a path or of the nearest key around it, and in doubt that of its entry."""
+    while path not in lines and "." in path:
+        path = path.rpartition(".")[0]
+    return lines.get(path, lines[entry])
 
 
 def _check_alias(alias: str, name: str) -> None:

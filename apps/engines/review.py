@@ -6,7 +6,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from apps.engines.declarations import PRESETS, read_entries, read_text
+from apps.engines.declarations import PRESETS, find_line, read_entries, read_text
 from apps.engines.records import Address
 from benchbench.errors import BenchbenchError
 from benchbench.reading import strict_yaml
@@ -67,19 +67,16 @@ def review_file() -> Review:
 
 def _review_entries(text: str, name: str) -> Iterator[Entry]:
     entries, lines = list(read_entries(text, name)), strict_yaml.list_lines(text)
-    for section, alias, entry in entries:
+    for section, alias, entry, line in entries:
         path, problem = f"{section}.{alias}", ""
         if isinstance(entry, Address):
             try:
                 entry.read_secret()
             except BenchbenchError as error:
-                path, problem = f"{path}.secret", error.message
+                line, problem = find_line(lines, f"{path}.secret", path), error.message
         else:
             problem = entry.message
-            path = next(iter(problem.removeprefix(f"{name}, ").split()), path)
-        while path not in lines and "." in path:
-            path = path.rpartition(".")[0]
-        yield Entry(f"{section}.{alias}", lines.get(path, lines.get(f"{section}.{alias}", 1)), problem)
+        yield Entry(path, line, problem)
 
 
 def list_samples() -> dict[str, str]:

@@ -5,6 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
 
 from apps.engines.declarations import load_engine
 from apps.engines.errors import EngineError
@@ -28,6 +30,7 @@ from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.matrix import MatrixError
 from benchbench.site.panels import change_url
 from tests.admin.form_parser import open_form
+from tests.api.callers import Caller
 from tests.benchmarks.shop_server import declare_anew
 from tests.created import create_benchmark, run_benchmark
 from tests.factories import make_schedule
@@ -199,6 +202,38 @@ def test_an_engine_no_longer_declared_fails_its_runs_alone(shop_library, shop):
         clone(ended)
     with pytest.raises(BenchbenchError, match="shop is not declared"):
         retry(benchmark)
+
+
+def test_a_wrong_entry_stops_its_engine_alone(shop_library, shop, admin_client):
+    """In workers, commands, API and forms, each with its line and remedy."""
+    path = Path(settings.BENCHBENCH_ENGINES)
+    entries = path.read_text()
+    path.write_text(entries + entries.removeprefix("engines:\n").replace("shop:", "lost:"))
+    matrix = {"engines": ["shop", "lost"], "search_modes": ["engine"]}
+    ended = run_benchmark(shop_library, name="a", matrix=matrix)
+    benchmark = create_benchmark(shop_library, name="b", matrix=matrix)
+    operation = launch(benchmark)
+    path.write_text(path.read_text() + "    colour: red\n")
+    wait(operation)
+    line = path.read_text().splitlines().index("  lost:") + 1
+    sentence = f"The engine lost is refused until line {line} of engines.yaml is corrected."
+    right, wrong = benchmark.runs.order_by("run_order")
+    assert (right.status, wrong.status) == ("completed", "failed")
+    assert "engines.lost has the unknown key" in wrong.error_message
+    assert sentence in wrong.error_message
+    run_benchmark(shop_library, name="c", matrix={"engines": ["shop"], "search_modes": ["engine"]})
+    mapping = str(shop_library.pk)
+    for command in (["run_benchmark", mapping, "--modes", "engine", "--engines", "lost"], ["try_engine", "lost", "a"]):
+        with pytest.raises(CommandError, match=sentence):
+            call_command(*command)
+    fields = {"name": "d", "mapping_id": mapping, "config_matrix": {"search_modes": ["engine"], "engines": ["lost"]}}
+    caller = Caller(User.objects.get(username="admin"))
+    refused = caller.post("/benchmarks", fields)
+    assert refused.status_code == 400
+    assert sentence in refused.text
+    form = open_form(admin_client, address := f"/admin/benchmarks/benchmark/add/?from={ended.pk}")
+    assert "Declared: shop. Refused, because their entries are wrong: lost." in admin_client.get(address).text
+    assert sentence in admin_client.post(address, form).text
 
 
 def test_forms_say_which_engine_is_not_declared(shop_library, shop, admin_client, settings):

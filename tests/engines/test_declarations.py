@@ -6,11 +6,10 @@ import re
 import pytest
 
 from apps.engines.apps import check_declarations
-from apps.engines.declarations import list_engines, load_declarations, load_engine, load_notice_address
+from apps.engines.declarations import list_engines, load_engine, load_notice_address
 from apps.engines.errors import EngineError
 from apps.engines.sending import build_request
 from apps.engines.storing import Question, Search
-from benchbench.errors import BenchbenchError
 from benchbench.texts.secret import Secret
 from tests.engines.questions import shop
 
@@ -70,19 +69,49 @@ class TestFile:
     )
     def test_a_wrong_key_is_named_with_its_path(self, declare, changes, message):
         entry = {key: value for key, value in {**shop(URL), **changes}.items() if value is not None}
-        declare({"shop": entry})
-        with pytest.raises(BenchbenchError) as refused:
-            load_declarations()
+        declare({"shop": entry, "right": shop(URL)})
+        with pytest.raises(EngineError) as refused:
+            load_engine("shop")
         assert refused.value.message.startswith(f"engines.yaml, {message}")
-        assert list_engines() == [], "pages that offer engines are shown"
+        assert refused.value.message.endswith("The engine shop is refused until line 1 of engines.yaml is corrected.")
+        assert [engine.alias for engine in list_engines()] == ["right"]
         [check] = check_declarations()
         assert (check.id, check.msg) == ("benchbench.W004", refused.value.message)
+
+    def test_a_wrong_entry_is_refused_alone(self, settings, tmp_path):
+        path = tmp_path / "engines.yaml"
+        settings.BENCHBENCH_ENGINES = str(path)
+        path.write_text(
+            "engines:\n  right: {preset: json, variables: {address: 'https://a.example/find'}}\n  empty:\n  Shop: {}\n"
+            f"  lost:\n    preset: json\n    colour: red\nnotices:\n  team: {{url: '{URL}'}}\n  gone:\n    url: 3\n"
+        )
+        assert (load_engine("right").host, load_notice_address("team").url) == ("a.example", URL)
+        for load, alias, line in (
+            (load_engine, "empty", 3),
+            (load_engine, "Shop", 4),
+            (load_engine, "lost", 5),
+            (load_notice_address, "gone", 11),
+        ):
+            with pytest.raises(EngineError, match=f"{alias} is refused until line {line} of engines.yaml is corrected"):
+                load(alias)
+        assert [check.id for check in check_declarations()] == ["benchbench.W004"] * 4
+
+    @pytest.mark.parametrize("text", ["engines: [", "- shop", "engines: [shop]", "servers: {}", "engines: {a, a}"])
+    def test_no_entry_of_an_unreadable_file_is_used(self, settings, tmp_path, text):
+        path = tmp_path / "engines.yaml"
+        path.write_text(f"notices: {{team: {{url: '{URL}'}}}}\n{text}" if text[0] != "-" else text)
+        settings.BENCHBENCH_ENGINES = str(path)
+        with pytest.raises(EngineError, match=r"engines\.yaml"):
+            load_notice_address("team")
+        assert list_engines() == []
+        [check] = check_declarations()
+        assert check.id == "benchbench.W004"
 
     def test_a_secret_is_not_sent_in_plain_text(self, declare):
         entry = shop("http://x.example/", secret="KEY", headers={"K": "{secret}"})
         declare({"shop": entry | {"private": False}})
-        with pytest.raises(BenchbenchError, match=r"its secret .* sent in plain text.*private: true"):
-            load_declarations()
+        with pytest.raises(EngineError, match=r"its secret .* sent in plain text.*private: true"):
+            load_engine("shop")
         declare({"shop": entry})
         assert load_engine("shop").private
 

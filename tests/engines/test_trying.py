@@ -149,11 +149,17 @@ class TestPage:
         page = self.look(boss)
         assert [(entry.name, entry.line) for entry in page.context["review"].wrong] == [("engines.keyed", 11)]
         assert "needs the environment variable" in page.text
-        assert "Until they are mended" not in page.text, "the others are asked"
-        file.write_text("engines: [")
-        assert "engines.yaml, line 1" in self.look(boss).text
+        assert "refused until corrected" not in page.text, "it is asked, without its secret"
+        file.write_text(file.read_text() + "  third: {preset: json}\n")
+        page = self.look(boss)
+        assert "refused until corrected" in page.text
+        assert [engine.alias for engine, _ in page.context["rows"]] == ["right", "lost", "keyed"]
         viewer = User.objects.create_user("vera", is_staff=True)
         viewer.user_permissions.set(Permission.objects.filter(codename="view_operation"))
+        assert "has 1 wrong entry" in self.look(viewer).text
+        assert "third" not in self.look(viewer).text
+        file.write_text("engines: [")
+        assert "engines.yaml, line 1" in self.look(boss).text
         text = self.look(viewer).text
         assert "has an error, so that none is asked" in text
         for hidden in (str(tmp_path), "line 1", "preset:"):

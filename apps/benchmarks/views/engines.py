@@ -35,10 +35,11 @@ def engines_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     latest = dict(EngineAnswer.objects.values_list("engine").annotate(Max("asked_at")))
     rows = [(engine, latest.get(alias)) for alias, engine in declarations.engines.items()]
     context: dict[str, object] = {"title": "Engines", "rows": rows, "notices": declarations.notices.values()}
+    context["refused"] = len(declarations.refused)
     if request.user.is_superuser:
         context |= {"review": review_file(), "samples": list_samples()}
     if not error:
-        context["undeclared"] = list_undeclared(declarations.engines, request.user)
+        context["undeclared"] = list_undeclared(declarations.engines | declarations.refused_engines, request.user)
     return model_admin.render_page(request, "engines/engines.html", context | {"error": error})
 
 

@@ -174,9 +174,13 @@ def engine_trial_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespo
         raise PermissionDenied
     aliases, problem = [], ""
     try:
-        aliases = list(load_declarations().engines)
+        declarations = load_declarations()
+        aliases = list(declarations.engines)
+        problem = "" if aliases else " ".join(declarations.refused_engines.values())
     except BenchbenchError as error:
-        problem = error.message if request.user.is_superuser else "The file of engines has an error: ask a superuser."
+        problem = error.message
+    if problem and not request.user.is_superuser:
+        problem = "The file of engines has an error: ask a superuser."
     form = EngineTrialForm(request.POST or None, user=staff(request), aliases=aliases, initial=request.GET.dict())
     if request.method != "POST":
         context = {"title": "Try an engine", "form": form, "has_engines": bool(aliases), "problem": problem}

@@ -4,13 +4,13 @@ from collections.abc import Collection
 
 from django.utils import timezone
 
+from apps.engines.declarations import load_notice_address
 from apps.engines.errors import EngineError
 from apps.execution.defining.choosing import require_engines
 from apps.execution.defining.creating import require_searched
 from apps.records.models import Schedule
 from apps.verdicts.gates.baselines import find_baseline
 from apps.verdicts.gates.rules import read_rules
-from apps.verdicts.schedules.notifying import list_destinations
 from apps.verdicts.schedules.starting import find_refusal
 from apps.verdicts.schedules.times import find_next_time
 from benchbench.deleting import referring
@@ -39,9 +39,11 @@ def check_schedule(schedule: Schedule) -> None:
     if schedule.notify and not rules:
         sentence = "Notices say that a gate turned, which needs rules: write rules, or leave the notices out."
         raise BenchbenchError(sentence, field="notify")
-    if schedule.notify and schedule.notify not in (names := list_destinations()):
-        hint = f"choose one of {', '.join(names)}" if names else "declare it under notices in BENCHBENCH_ENGINES"
-        raise BenchbenchError(f"Notices cannot be sent to {schedule.notify!r}: {hint}.", field="notify")
+    if schedule.notify:
+        try:
+            load_notice_address(schedule.notify)
+        except EngineError as error:
+            raise BenchbenchError(f"Notices cannot be sent. {error.message}", field="notify") from None
 
 
 def save_schedule(schedule: Schedule, *, changed: Collection[str] | None = None) -> Schedule:
