@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import pytrec_eval
 from asgiref.sync import async_to_sync
+from django.db.models import Value
+from django.db.models.functions import Concat
 from django.test import AsyncClient
 from django.urls import reverse
 
@@ -20,6 +22,7 @@ from apps.mappings.truth import TruthError
 from apps.records.lists.reading import load_rankings
 from apps.records.models import Benchmark, Evaluation, Run
 from apps.results.exporters import outcomes
+from apps.results.exporters.documents import render_text
 from apps.results.exporters.outcomes import ExportError
 from apps.results.exporters.scatter import Point, draw_scatter
 from apps.results.exporters.tables import FIGURE_COLUMNS, format_scores
@@ -133,6 +136,14 @@ def test_latex_marks_worse_runs_and_escapes_labels(exported):
     Evaluation.objects.update(failed_queries=0)  # so few that the worse run is ranked
     worse = next(line for line in export_text(exported, "latex").splitlines() if line.startswith("top 20"))
     assert "0.4000$^\\dagger$" in worse
+
+
+@pytest.mark.parametrize(("format", "dot"), [("html", "·"), ("markdown", "·"), ("latex", r"$\cdot$"), ("text", "·")])
+def test_documents_give_the_full_name_of_each_run(exported, format, dot):
+    exported.runs.update(label=Concat("label", Value(" · exact")))
+    text = render_text(exported) if format == "text" else export_text(exported, format)
+    for run in exported.runs.all():
+        assert run.label.replace("·", dot) in text
 
 
 def test_the_page_needs_nothing_from_elsewhere(exported):

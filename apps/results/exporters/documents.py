@@ -34,6 +34,11 @@ class Line:
     label: str
 
     @property
+    def full_name(self) -> str:
+        """The label with all settings; "" if `label` has them."""
+        return self.row.run.label if self.row.run.label != self.label else ""
+
+    @property
     def cells(self) -> list[float | None]:
         """The final value of each measure."""
         return [self.row.final.get(name) for name in self.story.measures]
