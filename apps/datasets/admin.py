@@ -222,7 +222,7 @@ class JudgmentAdmin(LargeAdmin):
     def document(self, judgment: Judgment) -> str:
         reference = truncatechars(judgment.reference, 160)
         title = getattr(judgment, "title", None)  # which a higher room annotates
-        return f"{reference} · {truncatechars(title, 160)}" if title else reference
+        return f"{reference} · {truncatechars(title, 160)}" if title and title not in judgment.reference else reference
 
     @display(description="key", ordering="query__key")
     def query_key(self, judgment: Judgment) -> str:

@@ -20,8 +20,9 @@ pytestmark = pytest.mark.django_db
 def owner(client: Client) -> User:
     """A superuser, signed in, who has a dataset and its mapped collection; the dataset is everybody's."""
     owner = User.objects.create_superuser("ada")
-    dataset = make_dataset({"q1": [({"document_id": "a"}, 2), ({"document_id": "b"}, 1), ({"document_id": "x"}, 1)]})
+    dataset = make_dataset({"q1": [({"document_id": name}, 1) for name in ("a", "b", "tea/Oolong", "x")]})
     documents = [{"external_id": "a", "title": "Green tea"}, {"external_id": "b", "title": "", "text": OPENING}]
+    documents.append({"external_id": "tea/Oolong", "title": "Oolong"})
     resolve(make_mapping(dataset, make_collection(documents=documents, owner=owner), owner=owner))
     client.force_login(owner)
     return owner
@@ -33,6 +34,7 @@ def test_judgments_are_listed_with_their_documents_titles(owner: User, client: C
     assert "a · Green tea" in page
     assert f"b · {OPENING}" in page
     assert "x ·" not in page
+    assert "tea/Oolong ·" not in page, "the reference has the title"
     assert not [one for one in captured.captured_queries if '"collections_document"."text"' in one["sql"]]
 
 

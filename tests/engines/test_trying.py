@@ -158,6 +158,8 @@ class TestPage:
         viewer.user_permissions.set(Permission.objects.filter(codename="view_operation"))
         assert "has 1 wrong entry" in self.look(viewer).text
         assert "third" not in self.look(viewer).text
+        file.write_text("engines:\n  third: {preset: json}\n")
+        assert "No benchmark can ask an engine" in self.look(boss).text
         file.write_text("engines: [")
         assert "engines.yaml, line 1" in self.look(boss).text
         text = self.look(viewer).text
