@@ -25,6 +25,8 @@ NEEDED = [field.name for field in OF_DOCUMENTS if field.is_needed]
 SYNONYMS = {field.name: field.synonyms.split() for field in OF_DOCUMENTS}
 BEIR_KEYS = {"_id", "text", "title", "uri", "metadata"}
 BULK_ACTIONS = {"index", "create"}  # of Elasticsearch: the line before a document, with its id
+ROW = "number of the row"
+NUMBERED = "No column has ids, so that each document has the number of its row: add a column id if judgments name ids."
 TAG = re.compile("</(?:p|div|span|li|td|h[1-6]|strong|b|em|a)>|<br ?/?>", re.IGNORECASE)
 TYPE = re.compile("(?<=[a-z])_(?:s|ss|t|txt|txt_[a-z]{2}|i|l)$")  # in the names of Solr's fields: title_s
 SAMPLE_LENGTH = 80
@@ -34,7 +36,9 @@ MOST_LIST_BYTES = 2**27  # of JSON that is not in lines, and so read at once
 def is_beir(path: Path) -> bool:
     """Return whether a file has lines as BEIR writes them, or none that are objects."""
     row = _read_first(path)
-    return isinstance(row, dict) and "_id" in row and row.keys() <= BEIR_KEYS if row is not None else True
+    if isinstance(row, dict):
+        return "_id" in row and row.keys() <= BEIR_KEYS and not isinstance(row["_id"], dict)
+    return row is None
 
 
 def _is_whole_json(path: Path) -> bool:
@@ -74,7 +78,8 @@ class _Counts:
 
     def add(self, record: DocumentRecord, fields: Mapping[str, str]) -> None:
         for name, column in fields.items():
-            self.columns.setdefault(name, {})[column] = None
+            if column != ROW:
+                self.columns.setdefault(name, {})[column] = None
         self.characters["text"] += len(record.text)
         self.tagged += TAG.search(record.text) is not None
         id = record.external_id
@@ -116,7 +121,8 @@ def read_table_of_documents(
     `columns` has the fields of columns (`read_columns`); others are read by their names. A row needs an id, which may
     be its URL, and a text; a title alone is enough without a further column. Columns for no field are metadata, as far
     as they hold texts and numbers. Lines of an Elasticsearch dump or bulk file are documents with the fields of their
-    source. Errors name file and line, and have the `reading`.
+    source. Rows of nothing but texts and titles have their number as id. Errors name file and line, and have the
+    `reading`.
     """
     if path.stat().st_size > MOST_LIST_BYTES and _is_whole_json(path):
         raise DocumentError(
@@ -129,13 +135,16 @@ def read_table_of_documents(
         try:
             documents = read_documents(copy, reading.warnings)
             names, rows = read_table(copy) if documents is None else ([], documents)
-            for location, row in _unwrap(names, rows, chosen, reading):
+            for number, (location, row) in enumerate(_unwrap(names, rows, chosen, reading), start=1):
                 for name in [name for name in row if name not in reading.columns]:
                     reading.columns[name] = chosen.get(name, METADATA)
                     reading.samples[name] = str(row[name])[:SAMPLE_LENGTH]
                 fields = _assign(tuple(row), tuple(chosen.items()))
                 reading.columns |= {column: name for name, column in fields.items()}
                 has_more = len(row) > len({*fields.values()})
+                if documents is None and "text" in fields and "id" not in fields and not has_more:
+                    reading.warnings += [] if NUMBERED in reading.warnings else [NUMBERED]
+                    row, fields = {ROW: str(number), **row}, {"id": ROW, **fields}
                 if "id" not in fields or ("text" not in fields and ("title" not in fields or has_more)):
                     _refuse(location, row, [name for name in NEEDED if name not in fields], chosen)
                 record = _build(location, row, fields, chosen, counts)

@@ -58,9 +58,9 @@ def read_table(path: Path, *, may_be_short: bool = False) -> tuple[list[str], It
     """Return the names of the columns, and the rows with their places; `.gz` is unpacked.
 
     A file of JSON Lines has one object per line. The keys of the first are its columns, and cells keep their types; so
-    do those of a list of objects. In CSV every cell is a string, and a row must have as many cells as the header; a row
-    that `may_be_short` may lack the last ones. Without a header, columns are called "column 1" and so on. Errors name
-    the line.
+    do those of a list of objects, and of an object of objects, whose keys are ids. In CSV every cell is a string, and a
+    row must have as many cells as the header; a row that `may_be_short` may lack the last ones. Without a header,
+    columns are called "column 1" and so on. Errors name the line.
     """
     lines = (line for _, line in read_raw_lines(path) if line.strip())
     first = next(lines, b"")
@@ -70,7 +70,7 @@ def read_table(path: Path, *, may_be_short: bool = False) -> tuple[list[str], It
         if (wrapped := _find_rows(path, first, is_alone=not next(lines, b""))) is not None:
             return _read_list(path, wrapped)
         _, keys = next(read_objects(path))
-        return list(keys), read_objects(path)
+        return list(keys), _read_ids(read_objects(path))
     if excel := DELIMITER.match(first):
         first = next(lines, b"")
     delimiter = excel[1].decode() if excel else find_delimiter(decode_chunk(first, location=path.name))
@@ -151,8 +151,9 @@ def _refuse_lines_above(rows: Iterator[tuple[str, list[str]]]) -> Iterator[tuple
 
 
 def _find_rows(path: Path, first: bytes, *, is_alone: bool) -> list[Any] | None:
-    """Return the rows of a file that is one object: its only list of objects, as in {"questions": [{…}]}, else itself.
+    """Return the rows of a file that is one object: its only list of objects, its objects by id, else itself.
 
+    Such a list is that of {"questions": [{…}]}, and objects by id are those of {"d1": {"text": "A pear."}, "d2": {…}}.
     None for JSON Lines: another line follows the `first`, which is an object, or that has the names of a row.
     """
     is_line = True
@@ -162,8 +163,11 @@ def _find_rows(path: Path, first: bytes, *, is_alone: bool) -> list[Any] | None:
         value, is_alone, is_line = read_value(path), True, False
     lists = {key: rows for key, rows in value.items() if isinstance(rows, list) and rows and isinstance(rows[0], dict)}
     names = [key for key in value if key not in lists]
-    if is_alone and len(lists) == 1 and not assign_columns(names, {}, ()) and not is_document(names):
-        return next(iter(lists.values()))
+    if is_alone and not assign_columns(names, {}, ()) and not is_document(names):
+        if len(lists) == 1:
+            return next(iter(lists.values()))
+        if names and all(isinstance(row, dict) for row in value.values()):
+            return [{"id": key, **row} for key, row in value.items()]
     return None if is_line else [value]
 
 
@@ -179,7 +183,19 @@ def _read_list(path: Path, objects: list[Any]) -> tuple[list[str], Iterator[Row]
         if not isinstance(row, dict):
             raise FileFormatError(f"{path.name}[{number}] is {kind(row)}, and each entry must be an object.")
     names = list(dict.fromkeys(name for row in objects for name in row))
-    return names, ((f"{path.name}[{number}]", row) for number, row in enumerate(objects))
+    return names, _read_ids((f"{path.name}[{number}]", row) for number, row in enumerate(objects))
+
+
+def _read_ids(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield rows with the ids of MongoDB's exports, {"_id": {"$oid": "5f"}}, as texts."""
+    for location, row in rows:
+        yield (
+            location,
+            {
+                name: value["$oid"] if isinstance(value, dict) and value.keys() == {"$oid"} else value
+                for name, value in row.items()
+            },
+        )
 
 
 def _read_rows(header: list[str], rows: Iterator[tuple[str, list[str]]], may_be_short: bool) -> Iterator[Row]:

@@ -153,6 +153,13 @@ JSON: dict[str, tuple[str, Any]] = {
         "a.jsonl",
         json.dumps({"id": "1", "title": "Pear", "body": PEAR[2], "images": [{"a": 1}]}),
     ),
+    "objects by id": ("a.json", {"1": {"title": "Pear", "text": PEAR[2]}}),
+    "objects by id on lines": ("a.json", json.dumps({"1": {"title": "Pear", "text": PEAR[2]}}, indent=1)),
+    "MongoDB's list": ("a.json", [{"_id": {"$oid": "1"}, "title": "Pear", "text": PEAR[2]}]),
+    "MongoDB's lines": ("a.jsonl", json.dumps({"_id": {"$oid": "1"}, "title": "Pear", "text": PEAR[2]}) + "\n"),
+    "MongoDB's lines with more": ("a.json", json.dumps({"_id": {"$oid": "1"}, "name": "Pear", "body": PEAR[2]}) + "\n"),
+    "rows without ids": ("a.csv", f'title,text\nPear,"{PEAR[2]}"\n'),
+    "lines without ids": ("a.jsonl", json.dumps({"title": "Pear", "text": PEAR[2]}) + "\n"),
     "a list called documents": ("a.json", {"documents": [{"id": "1", "title": "Pear", "text": PEAR[2]}]}),
     "a first line with a list": (
         "a.jsonl",

@@ -10,6 +10,7 @@ import pytest
 from apps.collections.importing import import_collection
 from apps.collections.models import Collection
 from apps.collections.sources import open_source
+from apps.collections.tables import NUMBERED
 from apps.datasets.formats.reading import read_dataset
 from benchbench.errors import BenchbenchError
 from tests.files.samples import write_file
@@ -90,7 +91,11 @@ def test_further_columns_are_metadata_and_are_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.csv", "Question;Answer\nHow?;So\n", "a.csv, line 2 has no column of the documents' ids: it has Question, "),
+        (
+            "a.csv",
+            "Question;Answer;Nr\nHow?;So;7\n",
+            "a.csv, line 2 has no column of the documents' ids: it has Question, ",
+        ),
         (
             "a.csv",
             "id,title,extract\n1,Pear,Green\n",
@@ -101,7 +106,7 @@ def test_further_columns_are_metadata_and_are_said(tmp_path: Path) -> None:
             lines({"id": "1", "text": "x"}, {"id": "2", "title": "Pear", "author": "Ann"}),
             "a.jsonl, line 2 has",
         ),
-        ("a.jsonl", lines({"id": {"$oid": "5f"}, "text": "x"}), "a.jsonl, line 1 has no text in 'id'"),
+        ("a.jsonl", lines({"id": {"$uuid": "5f"}, "text": "x"}), "a.jsonl, line 1 has no text in 'id'"),
         (
             "a.csv",
             "id,Text (en),Text (de)\n1,Pear,Birne\n",
@@ -165,6 +170,7 @@ def test_column_is_chosen_by_its_name(content: str, documents: list[object], tmp
             [{"id": "1", "text": "<p>Pear</p>"}],
             "1 text with HTML, whose tags are searched like words: write only the texts.",
         ),
+        ([{"title": "Pear", "text": "x"}], NUMBERED),
         ([{"": 0, "id": "1", "text": "x"}], "Not read: a column without a name."),
         ([{"id": "1.23E+12", "text": "x"}], "Ids that a spreadsheet seems to have changed: 1.23E+12."),
         ([{"id": "1 ", "text": "x"}], "Ids that begin or end with white space, which is a part of them: '1 '."),
