@@ -218,6 +218,11 @@ class JudgmentAdmin(LargeAdmin):
         ("Facts", {"fields": (("since", "until"), ("judged_by", "created_at"), "doc_ref", "section_refs")}),
     )
 
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Judgment:
+        row = super().get_object(request, object_id, from_field)
+        judgments: QuerySet[Judgment] = self.annotate_rows(request, self.get_queryset(request))
+        return judgments.get(pk=row.pk)
+
     @display(description="document", ordering="ref_hash")
     def document(self, judgment: Judgment) -> str:
         reference = truncatechars(judgment.reference, 160)

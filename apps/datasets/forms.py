@@ -1,6 +1,7 @@
 """Forms of datasets: upload, freezing a draft, judgments."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ from apps.datasets.formats.registry import FORMATS, SOURCES
 from apps.datasets.formats.table import read_columns
 from apps.datasets.importing import foresee, list_warnings
 from apps.datasets.models import Dataset, DatasetVersion
-from apps.datasets.records import GRADES, LABEL_LENGTH, DatasetError, DatasetRecord
+from apps.datasets.records import GRADES, LABEL_LENGTH, DatasetError, DatasetRecord, QueryRecord
 from apps.datasets.uploading import FilesField, read_upload, upload_turn
 from benchbench.access import may_change
 from benchbench.errors import BenchbenchError
@@ -149,13 +150,15 @@ class QueriesForm(PageForm):
         return record
 
     def preview(self) -> dict[str, Any]:
-        """Return what a preview shows of the uploaded files: the `record` is the first queries alone."""
+        """Return what a preview shows of the uploaded files: the `first` queries, each with its document's title."""
         with upload_turn():
             record = self.record()
+            first = record.queries[:FIRST]
             grades = Counter(judgment.grade for query in record.queries for judgment in query.judgments)
             return {
                 "becomes": self.foresee(record),
-                "record": replace(record, queries=record.queries[:FIRST]),  # the others go with the turn
+                "record": replace(record, queries=[]),  # they go with the turn
+                "first": list(zip(first, self.name_documents(first), strict=True)),
                 "format": FORMATS[record.source_format].label,
                 "queries": len(record.queries),
                 "judgments": grades.total(),
@@ -166,6 +169,10 @@ class QueriesForm(PageForm):
     def foresee(self, record: DatasetRecord) -> str:
         """Return the effect of an import on existing datasets in words, if any."""
         return ""
+
+    def name_documents(self, queries: Sequence[QueryRecord]) -> list[str]:
+        """Return by query the title of the first judgment's document, where a chosen collection has it."""
+        return [""] * len(queries)
 
 
 class DatasetForm(QueriesForm):

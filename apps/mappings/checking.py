@@ -1,12 +1,12 @@
 """Checks of a dataset version: judgments that would find no document in a collection."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from django.conf import settings
 
-from apps.collections.models import Collection, Section, list_live
+from apps.collections.models import Collection, Document, Section, list_live
 from apps.datasets.exporting import record_of
 from apps.datasets.models import DatasetVersion
 from apps.datasets.records import JudgmentRecord
@@ -117,3 +117,15 @@ def describe_match(doc_refs: Iterable[object], collection: Collection) -> tuple[
         return f'{matched:,} of {len(verdicts):,} judged ids are of documents in "{collection}".', True
     first = f"The first: {verdicts[0].reason} {_describe_first_document(collection, verdicts[0].key)}"
     return f'None of the {len(verdicts):,} judged ids is of a document in "{collection}". {first}', False
+
+
+def name_documents(doc_refs: Sequence[dict[str, object]], collection: Collection) -> list[str]:
+    """Return by reference the title of its document, or how the text begins; "" where that adds nothing."""
+    catalogue = load_catalogue(collection, doc_refs)
+    keys = [resolve_reference(doc_ref, catalogue).document_id for doc_ref in doc_refs]
+    documents = Document.objects.defer("text").in_bulk([key for key in keys if key is not None])
+    names = [str(documents[key]) if key in documents else "" for key in keys]
+    return [
+        "" if any(name in str(value) for value in doc_ref.values()) else name
+        for name, doc_ref in zip(names, doc_refs, strict=True)
+    ]

@@ -2,9 +2,11 @@
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
+from apps.collections.models import Collection
 from apps.datasets.models import Judgment
 from apps.mappings.resolving import resolve
 from benchbench.site.panels import build_list_url, change_url
@@ -51,3 +53,34 @@ def test_titles_of_hidden_collections_are_not_shown(owner: User, client: Client,
     page = client.get(build_list_url(Judgment)).text
     assert "What is q1?" in page
     assert "Green tea" not in page
+
+
+def test_judgments_show_their_documents_titles_on_their_pages(
+    owner: User, client: Client, make_staff: MakeStaff
+) -> None:
+    pages = [change_url(judgment) for judgment in Judgment.objects.order_by("pk")]
+    for page, words in zip(pages, ("a · Green tea", f"b · {OPENING}", "tea/Oolong", "x"), strict=True):
+        assert words in client.get(page).text
+    assert "tea/Oolong ·" not in client.get(pages[2]).text, "the reference has the title"
+    client.force_login(make_staff("ben"))
+    page = client.get(pages[0]).text
+    assert "q1" in page
+    assert "Green tea" not in page
+
+
+def test_previews_show_titles_of_the_chosen_collection(owner: User, client: Client, make_staff: MakeStaff) -> None:
+    table = b"query,document,grade\nleaves,a,1\nstroke,b,1\nshop,tea/Oolong,1\nlost,x,1\n"
+    collection = Collection.objects.get()
+
+    def preview(chosen: Collection | str) -> str:
+        files = {"queries": SimpleUploadedFile("judged.csv", table)}
+        return " ".join(client.post(reverse("admin:evaluation_preview"), files | {"collection": chosen}).text.split())
+
+    page = preview(collection.pk)
+    assert ": a, “Green tea”, grade 1" in page
+    assert f": b, “{OPENING}”, grade 1" in page
+    assert ": tea/Oolong, grade 1" in page
+    assert ": x, grade 1" in page
+    assert "Green tea" not in preview("")
+    client.force_login(make_staff("ben"))
+    assert "Green tea" not in preview(collection.pk)

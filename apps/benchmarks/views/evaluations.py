@@ -1,6 +1,6 @@
 """Page that leads from two files to a benchmark: its form, and what it imports."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from django import forms
@@ -25,14 +25,14 @@ from apps.collections.views import preview_documents, show_reading
 from apps.datasets.forms import QueriesForm
 from apps.datasets.importing import DatasetImport, import_dataset
 from apps.datasets.models import Dataset, Judgment
-from apps.datasets.records import DatasetRecord
+from apps.datasets.records import DatasetRecord, QueryRecord
 from apps.datasets.uploading import FilesField, upload_turn
 from apps.datasets.versions import list_references
 from apps.datasets.views.datasets import preview_queries
 from apps.engines.declarations import list_engines
 from apps.execution.defining.questions import QUESTIONS
 from apps.execution.preparing import NEEDED, prepare
-from apps.mappings.checking import describe_match
+from apps.mappings.checking import describe_match, name_documents
 from apps.mappings.creating import delete_dataset, find_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.rereading import UnmatchedError, find_reading
@@ -83,6 +83,12 @@ class JudgedForm(QueriesForm):
     def foresee(self, record: DatasetRecord) -> str:
         self._match(judgment.doc_ref for query in record.queries for judgment in query.judgments)
         return ""
+
+    def name_documents(self, queries: Sequence[QueryRecord]) -> list[str]:
+        collection = self.cleaned_data["collection"]
+        if not collection or not self.user.has_perm("collections.view_document"):
+            return super().name_documents(queries)
+        return name_documents([query.judgments[0].doc_ref if query.judgments else {} for query in queries], collection)
 
     def preview(self) -> dict[str, Any]:
         """Return the content of uploaded files, and how many judged documents the chosen collection has."""
