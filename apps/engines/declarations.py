@@ -127,7 +127,7 @@ def read_entries(text: str, name: str) -> Iterator[tuple[str, str, Address | Ben
 
     Raises errors of the file itself.
     """
-    file = read_as(_File, parse(text, location=name) or {}, prefix=f"{name}, ")
+    file = read_as(_File, parse(text, location=name, spares_entries=True) or {}, prefix=f"{name}, ")
     lines = list_lines(text)
     for section, entries in (("engines", file.engines), ("notices", file.notices)):
         read = _read_engine if section == "engines" else partial(_read_as, Address)
@@ -135,6 +135,8 @@ def read_entries(text: str, name: str) -> Iterator[tuple[str, str, Address | Ben
             path = f"{section}.{alias}"
             try:
                 _check_alias(alias, name)
+                if isinstance(entry, BenchbenchError):
+                    raise entry
                 if not isinstance(entry, dict):
                     refuse(f"{name}, {path}", f"must be an object, not {kind(entry)}")
                 yield section, alias, read(alias, entry, f"{name}, {path}"), lines[path]

@@ -10,6 +10,8 @@ from benchbench.reading.strict_json import MAX_DEPTH, MalformedFileError, fault
 
 MAX_CHARACTERS = 100_000
 TAG = "tag:yaml.org,2002:"
+ALIAS = "alias"  # the tag of the node that stands for one
+ENTRY_DEPTH = 2  # of `section.entry`
 CONSTRUCTORS: dict[
     str, Callable[[str], Any]
 ] = {  # scalars of YAML 1.2's core schema, which reads `no` and `2026-11-22` as texts
@@ -32,9 +34,9 @@ class _Loader(yaml.SafeLoader):
     depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent) and self.peek_event().anchor not in self.anchors:
-            # The library repeats it, and it may be a secret that begins with an asterisk.
-            raise yaml.MarkedYAMLError(problem="an alias of nothing", problem_mark=self.get_mark())
+        if self.check_event(yaml.AliasEvent):  # without its text, which may be a secret that begins with an asterisk
+            event = self.get_event()
+            return yaml.ScalarNode(ALIAS, "", event.start_mark, event.end_mark)
         self.depth += 1
         self._check(self.depth)
         node = super().compose_node(parent, index)
@@ -77,8 +79,11 @@ def dump(value: object) -> str:
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
-def parse(text: str, *, location: str) -> Any:
+def parse(text: str, *, location: str, spares_entries: bool = False) -> Any:
     """Return the value of one YAML document. `location` begins the sentence of an error: "experiment.yaml".
+
+    With `spares_entries` what is wrong within an entry of a section, such as `engines.shop`, is not raised: the value
+    has the error in place of the entry.
 
     Raises MalformedFileError for broken YAML, repeated keys, tags, aliases (a few lines can expand to gigabytes),
     numbers out of range, values that JSON or PostgreSQL cannot hold, and texts of more than 100,000 characters. Errors
@@ -87,7 +92,7 @@ def parse(text: str, *, location: str) -> Any:
     if len(text) > MAX_CHARACTERS:
         raise MalformedFileError(f"{location} has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read.")
     try:
-        value = _Builder(location).build(yaml.compose(text, Loader=_Loader), "")
+        value = _Builder(location, spares_entries).build(yaml.compose(text, Loader=_Loader), "")
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise MalformedFileError(
@@ -101,12 +106,17 @@ def parse(text: str, *, location: str) -> Any:
 
 
 def list_lines(text: str) -> dict[str, int]:
-    """Return the line of each key by its path, such as `strategies.name`, of a text that `parse` accepts."""
+    """Return the line of each key by its path, such as `strategies.name`, of a text that `parse` accepts.
+
+    That of a repeated key is its last.
+    """
     lines: dict[str, int] = {}
 
     def walk(node: yaml.Node | None, path: str) -> None:
         if isinstance(node, yaml.MappingNode):
             for key, inner in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    continue
                 inner_path = f"{path}.{key.value}" if path else key.value
                 lines[inner_path] = key.start_mark.line + 1
                 walk(inner, inner_path)
@@ -118,20 +128,19 @@ def list_lines(text: str) -> dict[str, int]:
 class _Builder:
     """Builder of values from YAML nodes that tracks the path of each."""
 
-    def __init__(self, location: str) -> None:
+    def __init__(self, location: str, spares_entries: bool) -> None:
         self._location = location
-        self._seen: set[int] = set()
+        self._spares_entries = spares_entries
 
-    def build(self, node: yaml.Node | None, path: str) -> Any:
+    def build(self, node: yaml.Node | None, path: str, depth: int = 0) -> Any:
         if node is None:
             return None
-        if id(node) in self._seen:
+        if node.tag == ALIAS:
             raise self._error(path, "is an alias: write out its value")
-        self._seen.add(id(node))
         if isinstance(node, yaml.MappingNode) and node.tag == f"{TAG}map":
-            return self._build_mapping(node, path)
+            return self._build_mapping(node, path, depth)
         if isinstance(node, yaml.SequenceNode) and node.tag == f"{TAG}seq":
-            return [self.build(item, f"{path}[{index}]") for index, item in enumerate(node.value)]
+            return [self.build(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(node.value)]
         if isinstance(node, yaml.ScalarNode) and node.tag in CONSTRUCTORS:
             try:
                 return CONSTRUCTORS[node.tag](node.value)
@@ -139,7 +148,8 @@ class _Builder:
                 raise self._error(path, "cannot be read as a value of its type") from None
         raise self._error(path, "has a tag: tags are not allowed, and a text that begins with ! needs quotes")
 
-    def _build_mapping(self, node: yaml.MappingNode, path: str) -> dict[str, object]:
+    def _build_mapping(self, node: yaml.MappingNode, path: str, depth: int) -> dict[str, object]:
+        build = self._build_entry if self._spares_entries and depth + 1 == ENTRY_DEPTH else self.build
         members = {}
         for key, inner in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.tag != f"{TAG}str":
@@ -147,8 +157,17 @@ class _Builder:
             member_path = f"{path}.{key.value}" if path else key.value
             if key.value in members:
                 raise self._error(member_path, f"occurs twice, the second time in line {key.start_mark.line + 1}")
-            members[key.value] = self.build(inner, member_path)
+            members[key.value] = build(inner, member_path, depth + 1)
         return members
+
+    def _build_entry(self, node: yaml.Node, path: str, depth: int) -> object:
+        """Return the value of an entry, or what is wrong in it."""
+        try:
+            value = self.build(node, path, depth)
+        except MalformedFileError as error:
+            return error
+        flaw = fault(value)
+        return self._error(path, flaw) if flaw else value
 
     def _error(self, path: str, problem: str) -> MalformedFileError:
         location = f"{self._location}, {path[:200]}" if path else self._location

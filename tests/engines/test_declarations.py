@@ -8,6 +8,7 @@ import pytest
 from apps.engines.apps import check_declarations
 from apps.engines.declarations import list_engines, load_engine, load_notice_address
 from apps.engines.errors import EngineError
+from apps.engines.review import review_file
 from apps.engines.sending import build_request
 from apps.engines.storing import Question, Search
 from benchbench.texts.secret import Secret
@@ -96,7 +97,33 @@ class TestFile:
                 load(alias)
         assert [check.id for check in check_declarations()] == ["benchbench.W004"] * 4
 
-    @pytest.mark.parametrize("text", ["engines: [", "- shop", "engines: [shop]", "servers: {}", "engines: {a, a}"])
+    @pytest.mark.parametrize(
+        ("entry", "line", "problem"),
+        [
+            ("{url: a,\n    url: b}", 5, "engines.lost.url occurs twice, the second time in line 5"),
+            ("{url: a,\n    headers: {K: *fixed}}", 5, "engines.lost.headers.K is an alias: write out its value"),
+            ("*lost", 4, "engines.lost is an alias"),
+            ("&x {url: [*x]}", 4, r"engines.lost.url\[0\] is an alias"),
+            ("!!set {url: a}", 4, "engines.lost has a tag"),
+            ("{url: a,\n    version: !secret b}", 5, "engines.lost.version has a tag"),
+            ("{? [url]\n    : a}", 4, "engines.lost has a key that is not a text"),
+            ('{url: "\\0"}', 4, "engines.lost holds a character that cannot be stored"),
+        ],
+    )
+    def test_odd_yaml_within_an_entry_is_refused_alone(self, settings, tmp_path, entry, line, problem):
+        path = tmp_path / "engines.yaml"
+        settings.BENCHBENCH_ENGINES = str(path)
+        right = "{preset: json, variables: &fixed {address: 'https://a.example/find'}}"
+        path.write_text(f"notices: {{team: {{url: '{URL}'}}}}\nengines:\n  right: {right}\n  lost: {entry}\n")
+        assert (load_engine("right").host, load_notice_address("team").url) == ("a.example", URL)
+        refused = rf"{problem}.*\. The engine lost is refused until line {line} of engines\.yaml is corrected"
+        with pytest.raises(EngineError, match=refused):
+            load_engine("lost")
+        assert [(each.name, each.line) for each in review_file().wrong] == [("engines.lost", line)]
+
+    @pytest.mark.parametrize(
+        "text", ["engines: [", "- shop", "engines: [shop]", "servers: {}", "engines: {a, a}", "engines: !x {}"]
+    )
     def test_no_entry_of_an_unreadable_file_is_used(self, settings, tmp_path, text):
         path = tmp_path / "engines.yaml"
         path.write_text(f"notices: {{team: {{url: '{URL}'}}}}\n{text}" if text[0] != "-" else text)
