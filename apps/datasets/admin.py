@@ -129,13 +129,13 @@ class DatasetVersionAdmin(FactAdmin):
         return obj is not None and obj.frozen_at is None and may_change(obj.dataset, request.user)
 
     @display(description="queries", ordering="query_count", empty_value="–")
-    def query_total(self, version: DatasetVersion) -> int | None:
+    def query_total(self, version: DatasetVersion) -> str | None:
         """Return the number of queries, which is counted when a draft is frozen."""
-        return version.query_count if version.frozen_at else None
+        return f"{version.query_count:,}" if version.frozen_at else None
 
     @display(description="judgments", ordering="judgment_count", empty_value="–")
-    def judgment_total(self, version: DatasetVersion) -> int | None:
-        return version.judgment_count if version.frozen_at else None
+    def judgment_total(self, version: DatasetVersion) -> str | None:
+        return f"{version.judgment_count:,}" if version.frozen_at else None
 
     def delete_row(self, obj: DatasetVersion) -> None:
         discard_draft(obj.dataset)
@@ -214,7 +214,7 @@ class JudgmentAdmin(LargeAdmin):
     search_help_text = SEARCH_HELP
     ordering = ("query_id", "id")
     fieldsets = (
-        (None, {"fields": (("document", "grade"), ("source", "judge"), "note")}),
+        (None, {"fields": ("query_text", ("document", "grade"), ("source", "judge"), "note")}),
         ("Facts", {"fields": (("since", "until"), ("judged_by", "created_at"), "doc_ref", "section_refs")}),
     )
 

@@ -42,10 +42,13 @@ def test_judgments_are_listed_with_their_documents_titles(owner: User, client: C
 
 def test_changed_judgments_show_their_documents_titles(owner: User, client: Client) -> None:
     dataset = Judgment.objects.first().query.dataset
-    set_judgment(dataset, "q1", {"document_id": "a"}, 0)
+    for name in ("a", "tea/Oolong"):
+        set_judgment(dataset, "q1", {"document_id": name}, 0)
     draft = dataset.versions.get(number=2)
     for address in (change_url(draft), reverse("admin:dataset_freeze", args=[dataset.pk])):
-        assert "Green tea" in client.get(address).text, address
+        answer = client.get(address).text
+        assert "Green tea" in answer, address
+        assert "Oolong</small>" not in answer, "the reference has the title"
 
 
 def test_titles_of_hidden_collections_are_not_shown(owner: User, client: Client, make_staff: MakeStaff) -> None:
@@ -60,7 +63,9 @@ def test_judgments_show_their_documents_titles_on_their_pages(
 ) -> None:
     pages = [change_url(judgment) for judgment in Judgment.objects.order_by("pk")]
     for page, words in zip(pages, ("a · Green tea", f"b · {OPENING}", "tea/Oolong", "x"), strict=True):
-        assert words in client.get(page).text
+        answer = client.get(page).text
+        assert words in answer
+        assert "What is q1?" in answer
     assert "tea/Oolong ·" not in client.get(pages[2]).text, "the reference has the title"
     client.force_login(make_staff("ben"))
     page = client.get(pages[0]).text

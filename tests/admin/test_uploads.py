@@ -282,3 +282,11 @@ def test_refusals_do_not_name_the_folders_of_the_server(
     text = response.content.decode()
     assert "benchbench-scratch" not in text
     assert gettempdir() + "/" not in text
+
+
+def test_options_are_folded_until_they_matter(client_of_ada: Client, ada: User) -> None:
+    upload(client_of_ada, DATASET, "fruit.json", json.dumps(dataset()).encode())
+    page, fold, is_open = reverse(DATASET), '<details class="bb-rest" >', '<details class="bb-rest" open>'
+    assert fold in client_of_ada.get(page).text
+    assert is_open in client_of_ada.get(page, {"dataset": str(Dataset.objects.get().pk)}).text
+    assert is_open in upload(client_of_ada, DATASET, "fruit.json", b"{}").text
