@@ -17,6 +17,7 @@ from apps.datasets.filters import (
     SEARCH_HELP,
     FormatFilter,
     GradeFilter,
+    JudgmentSearchAdmin,
     NewestFilter,
     RelevantFilter,
     list_searched,
@@ -204,7 +205,7 @@ class QueryAdmin(LargeAdmin):
 
 
 @admin.register(Judgment)
-class JudgmentAdmin(LargeAdmin):
+class JudgmentAdmin(JudgmentSearchAdmin):
     through = "query__dataset"
     list_display = ("document", "grade_label", "query_text", "query_key", "source", "judge", "versions", "dataset")
     phone_columns = ("grade_label", "query_text")

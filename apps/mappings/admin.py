@@ -11,7 +11,7 @@ from unfold.decorators import display
 
 from apps.collections.models import Collection
 from apps.datasets.editing.drafts import find_draft
-from apps.datasets.filters import SEARCH_HELP, list_searched
+from apps.datasets.filters import SEARCH_HELP, JudgmentSearchAdmin, list_searched
 from apps.datasets.formats.registry import WRITERS
 from apps.datasets.models import Dataset, Judgment
 from apps.engines.declarations import list_engines
@@ -22,7 +22,7 @@ from apps.mappings.repairing import load_unresolved
 from apps.mappings.resolving import is_stale, resolve
 from apps.operations.models import Operation
 from benchbench.access import may_change, staff, viewable, visible
-from benchbench.site.admin import STATUS_COLOURS, FactsFirstAdmin, LargeAdmin, VisibleFilter
+from benchbench.site.admin import STATUS_COLOURS, FactsFirstAdmin, VisibleFilter
 from benchbench.site.panels import Button, Page, Panel, add_button, add_to, build_list_url, change_url
 
 
@@ -128,7 +128,8 @@ class MappingAdmin(FactsFirstAdmin):
 
 
 @admin.register(Resolution)
-class ResolutionAdmin(LargeAdmin):
+class ResolutionAdmin(JudgmentSearchAdmin):
+    judgment = "judgment"
     through = "mapping"
     list_display = ("reference", "query", "outcome_label", "document", "key", "reason", "drafted")
     list_select_related = ("judgment__query", "document")

@@ -8,10 +8,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from apps.collections.models import Document
+from apps.datasets import filters
 from apps.datasets.models import Judgment, Query
+from apps.mappings.models import Resolution
+from apps.mappings.resolving import resolve
 from benchbench.site import lists
 from benchbench.site.panels import build_list_url
-from tests.factories import make_collection, make_dataset
+from tests.factories import make_collection, make_dataset, make_mapping
 
 
 def read_pages(client: Client, address: str) -> tuple[list[str], str]:
@@ -28,13 +31,28 @@ def test_small_lists_have_exact_numbers(admin_client: Client) -> None:
         assert read_pages(admin_client, build_list_url(model)) == (["Page 1", "Next"], f"81 {noun}")
 
 
-def test_judgments_are_searched_by_query_and_document(admin_client: Client) -> None:
-    make_dataset({"q1": [({"document_id": "MED-17"}, 2)], "q2": [({"uri": "https://a.example/red.html"}, 1)]}, name="F")
+@pytest.mark.parametrize(("few", "queries"), [(10_000, 1000), (1, 1000), (1, 0), (0, 0)])
+def test_judgments_are_searched_by_query_and_document(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch, few: int, queries: int
+) -> None:
+    monkeypatch.setattr(filters, "FEW", few)
+    monkeypatch.setattr(filters, "MOST_QUERIES", queries)
+    judged = {"q1": [({"document_id": "MED-17"}, 2)], "q2": [({"uri": "https://a.example/red.html"}, 1)]}
+    dataset = make_dataset(judged, name="F")
+    resolve(make_mapping(dataset, make_collection(documents=[{"external_id": "MED-17"}])))
     Query.objects.filter(key="q1").update(text="does tea help sleep")
     Query.objects.filter(key="q2").update(text="what colour are apples")
     hits = {"tea": ["q1"], "Q2": ["q2"], "med-17": ["q1"], "red.html": ["q2"], "apples red": ["q2"], "tea red": []}
-    hits |= {"document_id": [], "uri": [], "example": ["q2"]}
+    hits |= {
+        "document_id": [],
+        "uri": [],
+        "example": ["q2"],
+        '"colour are"': ["q2"],
+        '"are colour"': [],
+        '"': ["q1", "q2"],
+    }
     assert {words: [row[3] for row in listed(admin_client, Judgment, q=words)] for words in hits} == hits
+    assert {words: [row[1] for row in listed(admin_client, Resolution, q=words)] for words in hits} == hits
     assert "document" in admin_client.get(build_list_url(Judgment)).text.partition('placeholder="Words of')[2][:80]
 
 
@@ -70,7 +88,7 @@ def test_large_list_has_pages_and_about_how_many(admin_client: Client, monkeypat
     assert read_pages(admin_client, rows)[1] in ("more than 25 documents", "about 75 documents")
 
 
-def listed(client: Client, model: type[Query | Judgment], **filters: object) -> list[list[str]]:
+def listed(client: Client, model: type[Query | Judgment | Resolution], **filters: object) -> list[list[str]]:
     pieces = client.get(build_list_url(model, **filters)).text.split("<tbody")[1:]
     rows = [re.findall(r"field-\w+[^>]*>(.*?)</t[dh]>", piece, re.DOTALL) for piece in pieces]
     return [[" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in row] for row in rows if row]
