@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from django.contrib.admin import EmptyFieldListFilter
+from django.contrib.admin import ChoicesFieldListFilter, EmptyFieldListFilter
 from django.contrib.admin.utils import label_for_field, lookup_field
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
@@ -17,6 +17,7 @@ from django.shortcuts import redirect
 from django.utils.formats import date_format
 from django.utils.functional import cached_property
 from django.utils.html import format_html
+from django.utils.text import capfirst
 from django.utils.timezone import localtime, now
 from unfold import paginator
 from unfold.decorators import display
@@ -238,7 +239,7 @@ def _list_chips(listing: ChangeList) -> Iterator[tuple[str, list[tuple[str, str,
         visible_choices = choices if len(choices) <= MAX_CHIPS else [choice for choice in choices if choice["selected"]]
         chips = [
             (
-                str(label if label not in (empty, EMPTY) else "none"),
+                _write_label(spec, str(label if label not in (empty, EMPTY) else "none")),
                 (every if chosen else choice)["query_string"],
                 chosen,
             )
@@ -247,6 +248,11 @@ def _list_chips(listing: ChangeList) -> Iterator[tuple[str, list[tuple[str, str,
         ]
         if len(choices) > 1 and chips:
             yield str(spec.title), chips
+
+
+def _write_label(spec: object, label: str) -> str:
+    """Return the label of a chip. Django makes "Not Found" of a choice without one, as `not_found`."""
+    return capfirst(label.lower() if label.istitle() else label) if isinstance(spec, ChoicesFieldListFilter) else label
 
 
 def filter_empty(title: str, empty: str, filled: str) -> type[EmptyFieldListFilter]:

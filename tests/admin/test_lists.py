@@ -15,7 +15,7 @@ from apps.collections.models import Collection, Document
 from apps.datasets.editing.drafts import freeze
 from apps.datasets.editing.queries import edit_query
 from apps.datasets.models import Judgment, Query
-from apps.mappings.models import Mapping
+from apps.mappings.models import Mapping, Resolution
 from apps.records.models import Baseline, Benchmark, QueryResult
 from apps.results.triage.query_page import list_judgments
 from benchbench.site.panels import build_list_url, change_url
@@ -197,3 +197,14 @@ def test_judgment_list_shows_current_judgments_with_their_dataset(admin_client: 
 def test_list_page_title_names_its_model(admin_client: Client) -> None:
     for model, name in ((Collection, "Collections"), (QueryResult, "Query results"), (User, "Users")):
         assert f"{name} | BenchBench</title>" in admin_client.get(build_list_url(model)).content.decode()
+
+
+def test_chips_of_choices_are_sentence_case(admin_client: Client) -> None:
+    chips = {model: dict(admin_client.get(build_list_url(model)).context["chips"]) for model in (Judgment, Resolution)}
+    assert [label for label, *_ in chips[Resolution]["outcome"]] == [
+        "Resolved",
+        "Ambiguous",
+        "Not found",
+        "Invalid ref",
+    ]
+    assert [label for label, *_ in chips[Judgment]["source"]] == ["Human", "Language model", "Import"]

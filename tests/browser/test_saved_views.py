@@ -57,3 +57,12 @@ def test_a_view_is_saved_updated_and_deleted(page):
     expect(page.get_by_text('Deleted the view "Nightly <b>".')).to_be_visible()
     expect(page.get_by_text("Views", exact=True)).to_have_count(0)
     assert not outside(SavedView.objects.exists)
+
+
+def test_values_of_a_measure_are_seen_on_a_phone(page):
+    outside(_make_runs)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{reverse('admin:benchmarks_run_changelist')}?measure=nDCG%4010")
+    cells = page.locator("td.field-measured")
+    expect(cells).to_have_text([".5000", ".6000"])
+    assert cells.evaluate_all("cells => cells.every(cell => cell.scrollHeight <= cell.clientHeight)")
