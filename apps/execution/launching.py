@@ -11,7 +11,7 @@ from django.db.models.functions import Length, Now
 
 from apps.collections.models import Collection
 from apps.collections.states import record_state
-from apps.execution.defining.choosing import is_current
+from apps.execution.defining.choosing import find_words_problem, is_current
 from apps.execution.defining.creating import require_current, require_searched
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import ALONE, MAY_RUN_TWICE, BatchSpec, Operation, Priority, Status
@@ -124,6 +124,8 @@ def _require_indexes(runs: Sequence[Run]) -> None:
         if run.index is None or run.index.status != Index.Status.READY:
             raise ConflictError(f"The index of run {run.run_order} ({run.label}) is not ready: build it first.")
         require_available(run.index, run.configuration)
+        if problem := find_words_problem(run.index, run.configuration):
+            raise ConflictError(problem)
         if not is_current(run.index):
             raise ConflictError(
                 f"The index {run.index.name!r} of run {run.run_order} was built before the documents of its "

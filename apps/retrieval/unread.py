@@ -7,7 +7,7 @@ from apps.retrieval.models import Index, LexicalIndex
 from apps.retrieval.search.full_text import CONFIGURATIONS
 from apps.retrieval.search.lexical import read_analyzer
 from apps.retrieval.search.word_stats import WordStats
-from apps.retrieval.search.words import find_words
+from apps.retrieval.search.words import describe_outdated_words, find_words
 from apps.retrieval.strategies.base import FIT
 from benchbench.decimals import counted, format_share
 from benchbench.ir.planning.configuration import Configuration
@@ -33,7 +33,7 @@ def list_run_warnings(index: Index, configurations: Collection[Configuration]) -
 def list_index_warnings(index: Index) -> list[str]:
     """Return the warnings of what an index, as it is built, did not read."""
     words = list_word_warnings(index, index.lexical_index) if index.lexical_index else []
-    return [*list_vector_warnings(index), *words]
+    return [*list_vector_warnings(index), *filter(None, [describe_outdated_words(index)]), *words]
 
 
 def list_vector_warnings(index: Index) -> list[str]:

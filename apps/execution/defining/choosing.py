@@ -16,6 +16,7 @@ from apps.retrieval.availability import require_available
 from apps.retrieval.models import Index
 from apps.retrieval.search.ann_indexes import AnnIndexError
 from apps.retrieval.search.arms import check_arm
+from apps.retrieval.search.words import describe_outdated_words
 from apps.retrieval.strategies import get_strategy
 from benchbench.access import usable
 from benchbench.ir.planning.ann import Ann
@@ -125,6 +126,8 @@ def _list_refusals(index: Index, configuration: Configuration, *, index_only: bo
         )
     elif configuration.uses_bm25 and index.lexical_index_id is None:
         yield "search_modes", f"{requirement} lexical index. Choose the mode dense, or an index with BM25."
+    elif reason := find_words_problem(index, configuration):
+        yield "search_modes", reason
     if not index_only and (reason := find_ann_problem(index, configuration)):
         yield "ann", reason
     dimensions, max_dimensions = configuration.dimensions, index.dimension or 0
@@ -153,6 +156,11 @@ def _list_refusals(index: Index, configuration: Configuration, *, index_only: bo
             f"{configuration.query} needs vectors of new texts, but {name} was built without an encoder. Choose "
             "another index, or search queries as asked.",
         )
+
+
+def find_words_problem(index: Index, configuration: Configuration) -> str:
+    """Return why a configuration cannot search the words of an index, as a sentence, or "" if it can."""
+    return describe_outdated_words(index, Lexical.parse(configuration.lexical)) if configuration.uses_words else ""
 
 
 def find_ann_problem(index: Index, configuration: Configuration) -> str:

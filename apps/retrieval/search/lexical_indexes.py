@@ -23,7 +23,7 @@ from apps.retrieval.search.lexical import Bm25, describe_index, read_analyzer
 from apps.retrieval.search.term_counts import write_bm25
 from apps.retrieval.search.word_stats import compute_word_stats, guess_chunk_language
 from benchbench.database import binary
-from benchbench.errors import BenchbenchError
+from benchbench.errors import BenchbenchError, UnfitWorkerError
 from benchbench.ir.planning.lexical import Lexical
 from benchbench.local_files.sealed import load_array
 from benchbench.texts.languages import DEFAULT
@@ -31,6 +31,7 @@ from benchbench.texts.languages import DEFAULT
 ENGINE = "bm25"
 PIECE_BYTES = 8 * 2**20
 USUAL = Lexical()
+OUTDATED = "another version of BenchBench, or of a package of its analyzer, built it"
 FORMAT = 3  # of the archive that `write_bm25` writes
 RULES = 3  # of the analyzers, raised when a text gets other terms: those of queries must be those of an index
 
@@ -39,6 +40,13 @@ class LexicalIndexError(BenchbenchError):
     """A lexical index is damaged or cannot be built."""
 
     code = "lexical_index"
+
+
+class OutdatedWordsError(LexicalIndexError, UnfitWorkerError):
+    """Another version of BenchBench, or of a package of its analyzer, built a lexical index.
+
+    A worker of that version can search it.
+    """
 
 
 def choose_analyzer(chunk_set: ChunkSet, setting: Lexical = USUAL) -> Analyzer:
@@ -121,11 +129,14 @@ def read_current_analyzer(lexical_index: LexicalIndex) -> Analyzer | None:
 def load_lexical_index(lexical_index: LexicalIndex) -> Bm25:
     """Return a stored index, mapped from a file of this machine, which is written from the pieces if necessary.
 
-    Raises OutputError, and LexicalIndexError naming the damaged piece or another format.
+    Raises OutputError, LexicalIndexError naming the damaged piece, and OutdatedWordsError.
     """
     analyzer = read_current_analyzer(lexical_index)
     if analyzer is None:
-        raise _build_error(lexical_index, "another version of BenchBench, or of a package of its analyzer, built it")
+        raise OutdatedWordsError(
+            f"The lexical index {lexical_index.pk} cannot be read: {OUTDATED}. Make a new version of the indexes that "
+            "use it."
+        )
     make = partial(_read_pieces, lexical_index)
     file, shape = locate_lexical_index(lexical_index), (lexical_index.size_bytes,)
     archive = load_array(file, np.uint8, shape, holds=lexical_index.fingerprint, make=make)

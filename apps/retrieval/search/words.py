@@ -7,8 +7,9 @@ from typing import Any
 from apps.retrieval.analysis.analyzers import Analyzer, describe_missing_parts
 from apps.retrieval.models import ChunkSet, Index, LexicalIndex
 from apps.retrieval.search import full_text
-from apps.retrieval.search.lexical import Bm25
+from apps.retrieval.search.lexical import Bm25, read_analyzer
 from apps.retrieval.search.lexical_indexes import (
+    OUTDATED,
     USUAL,
     choose_analyzer,
     find_lexical_index,
@@ -43,6 +44,17 @@ def make_words(chunk_set: ChunkSet, setting: Lexical) -> LexicalIndex:
     if setting.engine == FULL_TEXT:
         return full_text.make_full_text(chunk_set, setting)
     return make_lexical_index(chunk_set, setting)
+
+
+def describe_outdated_words(index: Index, setting: Lexical = USUAL) -> str:
+    """Return why the stored words of an index cannot be searched, as a sentence; "" if a setting can.
+
+    Words that a run builds are never outdated: they are built again.
+    """
+    stored = None if setting.is_built_by_run else index.lexical_index
+    if stored is None or read_current_analyzer(stored) is not None:
+        return ""
+    return f'The words of the index "{index}" cannot be read: {OUTDATED}. Make a new version of the index.'
 
 
 def describe_missing_words(lexical: str) -> str:
@@ -81,7 +93,6 @@ class OpenWords:
         self._index, self._chunk_set = index, index.chunk_set
         self._loaded: dict[Analyzer, Bm25] = {}
         self._mapped: dict[Path, Any] = {}
-        self._usual = self._load(index.lexical_index) if index.lexical_index else None
 
     @property
     def is_current(self) -> bool:
@@ -118,12 +129,12 @@ class OpenWords:
 
     def load_bm25(self, setting: Lexical = USUAL) -> Bm25:
         """Return the BM25 index with the analyzer, k1 and b of a setting. Raises SearchError, LexicalIndexError."""
-        if self._usual is None:
+        usual = self._index.lexical_index
+        if usual is None:
             raise SearchError(f'The index "{self._index}" has no BM25 index: make a version of it with BM25.')
-        bm25 = self._usual
-        if setting.is_built_by_run:
-            analyzer = choose_analyzer(self._chunk_set, setting)
-            bm25 = self._loaded.get(analyzer) or self._load(self._require(setting))
+        is_built = setting.is_built_by_run
+        analyzer = choose_analyzer(self._chunk_set, setting) if is_built else read_analyzer(usual.parameters)
+        bm25 = self._loaded.get(analyzer) or self._load(self._require(setting) if is_built else usual)
         return bm25.tune(setting["k1"], setting["b"])
 
     def _load(self, stored: LexicalIndex) -> Bm25:

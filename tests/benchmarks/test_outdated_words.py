@@ -1,0 +1,65 @@
+"""Indexes whose words another version of the analyzer read, as during an upgrade."""
+
+from functools import partial
+
+import pytest
+
+from apps.execution.launching import launch, retry
+from apps.operations.waiting import describe_wait
+from apps.operations.working import wait
+from apps.retrieval.models import Index
+from apps.retrieval.search import lexical_indexes
+from apps.retrieval.search.lexical_indexes import OUTDATED
+from apps.retrieval.unread import list_index_warnings
+from benchbench.errors import ConflictError
+from benchbench.ir.planning.matrix import MatrixError
+from tests.benchmarks.approximated import benchmark_of, work_one
+
+SENTENCE = r'The words of the index "keywords" cannot be read: another version .* Make a new version of the index\.'
+
+
+@pytest.fixture
+def upgrade(monkeypatch):
+    return partial(monkeypatch.setattr, lexical_indexes, "RULES", lexical_indexes.RULES + 1)
+
+
+def test_they_are_refused_before_a_query_runs(library, upgrade):
+    created, failed = (benchmark_of(library, search_modes=["dense", "sparse"]) for _ in range(2))
+    failed.runs.update(status="failed")
+    upgrade()
+    for act in (partial(launch, created), partial(retry, failed)):
+        with pytest.raises(ConflictError, match=SENTENCE):
+            act()
+    with pytest.raises(MatrixError, match=SENTENCE):
+        benchmark_of(library, search_modes=["hybrid"])
+    (warning,) = list_index_warnings(Index.objects.get())
+    assert warning.startswith('The words of the index "keywords" cannot be read')
+
+
+def test_runs_without_their_words_are_measured(library, upgrade):
+    before = benchmark_of(library, search_modes=["dense"])
+    wait(launch(before))
+
+    def read_rankings(benchmark):
+        dense = benchmark.runs.get(config__search_mode="dense")
+        return [row.document_ids for row in dense.query_results.order_by("query_id")]
+
+    upgrade()
+    matrix = {"search_modes": ["dense", "sparse"], "lexical": ["bm25(language=german)", "fts"]}
+    benchmark = benchmark_of(library, **matrix)
+    wait(launch(benchmark))
+    assert list(benchmark.runs.values_list("status", "failed_queries")) == [("completed", 0)] * 3
+    assert read_rankings(benchmark) == read_rankings(before)
+
+
+def test_worker_of_the_earlier_version_measures_them(library, upgrade, monkeypatch):
+    benchmark = benchmark_of(library, search_modes=["dense", "hybrid"])
+    operation = launch(benchmark)
+    upgrade()
+    work_one(operation)
+    operation.refresh_from_db()
+    assert set(operation.batches.values_list("state", "attempts")) == {("pending", 0)}
+    assert OUTDATED in describe_wait(operation)
+    monkeypatch.setattr(lexical_indexes, "RULES", lexical_indexes.RULES - 1)
+    wait(operation)
+    assert list(benchmark.runs.values_list("status", "failed_queries")) == [("completed", 0)] * 2
