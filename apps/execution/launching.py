@@ -39,6 +39,7 @@ from apps.retrieval.models import Index
 from benchbench.database.failures import read_again, refresh
 from benchbench.deleting import delete_unused
 from benchbench.errors import ConflictError
+from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import Plan
 from benchbench.ir.planning.stages import AskStage, EncodeStage, EngineStage, RewriteStage
 
@@ -123,14 +124,19 @@ def _require_indexes(runs: Sequence[Run]) -> None:
             continue
         if run.index is None or run.index.status != Index.Status.READY:
             raise ConflictError(f"The index of run {run.run_order} ({run.label}) is not ready: build it first.")
-        require_available(run.index, run.configuration)
-        if problem := find_words_problem(run.index, run.configuration):
-            raise ConflictError(problem)
+        _require_searchable(run.index, run.configuration)
         if not is_current(run.index):
             raise ConflictError(
                 f"The index {run.index.name!r} of run {run.run_order} was built before the documents of its "
                 "collection changed. Build a new version of it, and create a new benchmark."
             )
+
+
+def _require_searchable(index: Index, configuration: Configuration) -> None:
+    """Raise UnavailableError for a part that is missing here, ConflictError for words of another version."""
+    require_available(index, configuration)
+    if problem := find_words_problem(index, configuration):
+        raise ConflictError(problem)
 
 
 def split_batches(benchmark: Benchmark, runs: Sequence[Run], plan: Plan | None = None) -> Iterator[BatchSpec]:
@@ -213,8 +219,9 @@ def _list_unanswered(benchmark: Benchmark, runs: Sequence[Run]) -> list[int]:
 def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
     """Reset failed runs and failed queries of completed runs, and launch the benchmark.
 
-    Skips runs whose index is not ready. Raises ConflictError if the benchmark is running, nothing failed, or no failed
-    run has a ready index. Raises UnavailableError if this installation cannot search the indexes.
+    Skips runs whose index is not ready, or has outdated words. Raises ConflictError if the benchmark is running,
+    nothing failed, or no failed run has a ready index. Raises UnavailableError if this installation cannot search the
+    indexes.
     """
     require_searched(benchmark, "retry")
     with transaction.atomic():
@@ -230,10 +237,11 @@ def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
             pk
             for pk, index, config in built
             if not describe_missing(list_index_requirements(index) | list_run_requirements(index, config))
+            and not find_words_problem(index, config)
         ]
         if not run_ids:
             for _, index, config in built:
-                require_available(index, config)
+                _require_searchable(index, config)
             raise ConflictError(
                 f"The failed runs of {benchmark.name!r} have no ready index: build their indexes, then retry."
             )

@@ -26,6 +26,7 @@ from apps.retrieval.strategies import TREES
 from apps.retrieval.unread import list_index_warnings, may_fit
 from benchbench.access import staff, visible
 from benchbench.errors import ConflictError
+from benchbench.ir.planning.strategies import INPUTS, STRATEGIES
 from benchbench.site.admin import FactAdmin, FactsFirstAdmin, VisibleFilter
 from benchbench.site.panels import Button, Page, Panel, add_to, build_list_url
 
@@ -170,18 +171,25 @@ class IndexAdmin(FactsFirstAdmin):
             divide = Button(
                 "Divide what was cut", "content_cut", href=_build_dividing_url(obj), needs="retrieval.add_index"
             )
-            has_title = obj.chunk_parameters.get("title")  # which the form lacks
             buttons = [Button("Try a query", "search", href=href, needs="collections.view_collection")]
-            return [*buttons, divide] if may_fit(obj) and not has_title else buttons
+            return [*buttons, divide] if may_fit(obj) and _is_of_form(obj) else buttons
         return [Button("Build", "play_circle", "build_selected", primary=True)]
+
+
+def _is_of_form(index: Index) -> bool:
+    """Return whether the form of a new index can have the parameters of this one."""
+    usual, inputs = STRATEGIES[index.strategy].defaults, {"size", "overlap", "sections", *INPUTS}
+    chosen = {name for name, value in index.chunk_parameters.items() if value != usual.get(name)}
+    return not index.llm and chosen <= inputs
 
 
 def _build_dividing_url(index: Index) -> str:
     """Return the address of the form of an index's next version, in which the encoder reads all of every chunk."""
-    declared = {"collection": index.collection_id, "name": index.name, "encoder": index.encoder, "fit_encoder": "on"}
+    declared = {"collection": index.collection_id, "fit_encoder": "on"}
+    declared |= {name: getattr(index, name) for name in ("name", "encoder", "strategy")}
     flags = {"lexical": "on" if index.lexical else "", "by_section": index.chunk_parameters.get("sections") and "on"}
-    sizes = {name: index.chunk_parameters.get(name) for name in ("size", "overlap")}
-    values = declared | flags | sizes | asdict(index.encoder_parameters)
+    inputs = {name: index.chunk_parameters.get(name) for name in ("size", "overlap", *INPUTS)}
+    values = declared | flags | inputs | asdict(index.encoder_parameters)
     query = urlencode({name: str(value) for name, value in values.items() if value is not None})
     return f"{reverse('admin:retrieval_index_add')}?{query}"
 

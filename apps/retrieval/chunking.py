@@ -94,11 +94,12 @@ def _add_levels(chunk_set: ChunkSet, encoder: Encoder | None, on_part: Callable[
         for documents in _read_documents(chunk_set.collection):
             on_part()
             rows, links = [], []
-            cut = [(record.text, list(strategy.cut_chunks(record, parameters))) for _, _, record in documents]
-            fitted = fit_pieces(cut, encoder) if FIT in parameters and encoder else [pieces for _, pieces in cut]
-            for (pk, section_ids, _), pieces in zip(documents, fitted, strict=True):
+            cut = [(record.text, strategy.cut_chunks(record, parameters)) for _, _, record in documents]
+            fitted = fit_pieces(cut, encoder) if FIT in parameters and encoder else [chunks for _, chunks in cut]
+            for (pk, section_ids, record), chunks in zip(documents, fitted, strict=True):
                 if level + 1 < strategy.levels:
                     starts[pk] = position
+                pieces = strategy.add_levels(record, chunks)
                 for ordinal, piece in enumerate(piece for piece in pieces if piece.level == level):
                     rows.append((chunk_set.pk, position, pk, *_build_row(piece, ordinal, section_ids)))
                     links += [(position, below[pk] + child) for child in piece.children]

@@ -146,8 +146,8 @@ class IndexForm(PageForm, ParameterFields):
     def clean(self) -> None:
         values = self.cleaned_data
         is_flat = values.get("strategy", "flat") in ("", "flat")
-        if values.get("fit_encoder") and not (is_flat and values.get("encoder")):
-            self.add_error("fit_encoder", "Only chunks of the strategy flat are divided so, and by an encoder.")
+        if values.get("fit_encoder") and values.get("encoder") == "":
+            self.add_error("fit_encoder", "The input of no encoder ends: choose an encoder, or leave this out.")
         if values.get("size") or not is_flat:
             return
         if values.get("overlap"):
@@ -173,8 +173,9 @@ class IndexForm(PageForm, ParameterFields):
         """Return the strategy's parameters that were filled in."""
         values = self.cleaned_data
         parameters = {name: None if values[name] == "" else values[name] for name in ("size", "overlap", *INPUTS)}
+        parameters["fit_encoder"] = values["fit_encoder"] or None
         if values["strategy"] in ("", "flat"):
-            parameters |= {"sections": values["by_section"] or None, "fit_encoder": values["fit_encoder"] or None}
+            parameters["sections"] = values["by_section"] or None
             if not values["size"]:
                 parameters["overlap"] = None
         return {name: value for name, value in parameters.items() if value is not None}

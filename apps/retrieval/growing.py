@@ -27,7 +27,7 @@ from apps.retrieval.llms.clients import has_text
 from apps.retrieval.llms.servers import OPTIONS, complete_llm, load_llm
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.vectors import load_vectors
-from apps.retrieval.strategies import TREES, get_strategy
+from apps.retrieval.strategies import TREES
 from apps.retrieval.strategies.base import FIT
 from benchbench.ir.records import Positions
 from benchbench.reading.objects import StrictRecord, read_as
@@ -61,7 +61,7 @@ def describe_models(index: Index, encoder: Encoder | None) -> dict[str, object]:
     if encoder is None or (index.strategy not in TREES and FIT not in index.chunk_parameters):
         return {}
     models: dict[str, object] = {"encoder": index.encoder, "encoder_revision": encoder.revision}
-    if get_strategy(index.strategy).requires_llm:
+    if index.strategy in TREES and TREES[index.strategy].requires_llm:
         parameters = complete_llm(index.llm_parameters)
         models |= {"llm": index.llm, "llm_parameters": {name: parameters[name] for name in ("provider", *OPTIONS)}}
         models["llm_revision"] = load_llm(parameters["provider"], index.llm).request_revision()

@@ -45,19 +45,30 @@ def describe_cut(index: Index) -> str:
     cut = index.stats.get("cut")
     if not cut:
         return ""
-    divided = "that divides documents at the end of the encoder's input (fit_encoder)"
-    remedy = divided if may_fit(index) else "with smaller chunks"
     number, total = cut["chunks"], index.stats.get("num_vectors", 0)
     return (
         f'The encoder of the index "{index}" reads {cut["window"]:,} tokens of a text: {number:,} of '
         f"{counted(total, 'chunk')} {'is' if number == 1 else 'are'} longer, and "
-        f"{format_share(cut['cut_tokens'] / cut['tokens'])} of their tokens were not read. Build an index {remedy}."
+        f"{format_share(cut['cut_tokens'] / cut['tokens'])} of their tokens were not read. {_advise_on_cut(index)}"
     )
+
+
+def _advise_on_cut(index: Index) -> str:
+    if may_fit(index):
+        return "Build an index that divides documents at the end of the encoder's input (fit_encoder)."
+    if _has_cut_leaves(index):
+        return "Build an index with smaller chunks."
+    return "All of these are summaries: build an index with an encoder that reads more."
 
 
 def may_fit(index: Index) -> bool:
     """Return whether chunks of an index were cut which a next version may divide instead."""
-    return "cut" in index.stats and index.strategy == "flat" and FIT not in index.chunk_parameters
+    return FIT not in index.chunk_parameters and _has_cut_leaves(index)
+
+
+def _has_cut_leaves(index: Index) -> bool:
+    leaves = index.chunk_set.chunk_count if index.chunk_set else 0
+    return "cut" in index.stats and index.cut_chunks.filter(position__lt=leaves).exists()
 
 
 def list_word_warnings(index: Index, stored: LexicalIndex) -> list[str]:

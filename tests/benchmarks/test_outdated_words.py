@@ -24,7 +24,7 @@ def upgrade(monkeypatch):
 
 
 def test_they_are_refused_before_a_query_runs(library, upgrade):
-    created, failed = (benchmark_of(library, search_modes=["dense", "sparse"]) for _ in range(2))
+    created, failed = (benchmark_of(library, search_modes=modes) for modes in (["dense", "sparse"], ["sparse"]))
     failed.runs.update(status="failed")
     upgrade()
     for act in (partial(launch, created), partial(retry, failed)):
@@ -63,3 +63,12 @@ def test_worker_of_the_earlier_version_measures_them(library, upgrade, monkeypat
     monkeypatch.setattr(lexical_indexes, "RULES", lexical_indexes.RULES - 1)
     wait(operation)
     assert list(benchmark.runs.values_list("status", "failed_queries")) == [("completed", 0)] * 2
+
+
+def test_retry_measures_the_runs_without_them(library, upgrade):
+    benchmark = benchmark_of(library, search_modes=["dense", "hybrid"])
+    benchmark.runs.update(status="failed")
+    upgrade()
+    wait(retry(benchmark))
+    statuses = dict(benchmark.runs.values_list("config__search_mode", "status"))
+    assert statuses == {"dense": "completed", "hybrid": "failed"}

@@ -18,8 +18,9 @@ from apps.retrieval.encoders import Encoder, load_encoder
 from apps.retrieval.fitting import fit_pieces
 from apps.retrieval.indexing import IndexingError, build_index, create_index
 from apps.retrieval.models import Index
-from apps.retrieval.strategies import get_strategy
+from apps.retrieval.strategies import STRATEGIES, get_strategy
 from apps.retrieval.strategies.base import Piece, StrategyError
+from benchbench.ir.planning.strategies import INPUTS
 from tests.created import build
 from tests.tiny_models import WINDOW, save_encoder
 from tests.unread import import_texts
@@ -122,6 +123,35 @@ def test_windows_are_divided_within_their_limits(model: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("strategy", ["lod_embed", "raptor_extractive"])
+def test_chunks_below_summaries_are_divided(strategy: str, model: str, admin_client: Client) -> None:
+    collection = import_texts([LONG, "plum", LONG + "dog"], ["apple"]).collection
+    parameters = {"size": 2 * len(LONG), "overlap": 0}
+    cut = build(create_index(collection, name="tree", encoder=model, strategy=strategy, chunk_parameters=parameters))
+    page = admin_client.get(reverse("admin:retrieval_index_change", args=[cut.pk])).content.decode()
+    href = unescape(re.findall(r'href="([^"]*fit_encoder=on[^"]*)"', page)[0])
+    offered = {name: field.value() for field in admin_client.get(href).context["form"] if (name := field.name)}
+    chosen = cut.chunk_parameters | FIT
+    names = {"size", "overlap", *INPUTS} & chosen.keys()
+    assert {name: str(offered[name]) for name in names} == {name: str(chosen[name]) for name in names}
+    assert (offered["strategy"], offered["encoder"]) == (strategy, model)
+    fits = build(create_index(collection, name="tree", encoder=model, strategy=strategy, chunk_parameters=chosen))
+    assert fits.chunk_set is not None
+    leaves = fits.chunk_set.chunks.filter(level=0)
+    assert fits.chunk_set.chunk_count == leaves.count() > 3
+    assert not fits.cut_chunks.filter(position__lt=leaves.count()).exists()
+    for document in collection.documents.all():
+        spans = leaves.filter(document=document).order_by("position").values_list("start", "end")
+        covered = "".join(document.text[start:end] for start, end in spans)
+        assert "".join(covered.split()) == "".join(document.text.split())
+    above = fits.chunk_set.chunks.filter(level=1)
+    assert sorted(above.values_list("children__position", flat=True)) == list(range(leaves.count()))
+    page = admin_client.get(reverse("admin:retrieval_index_change", args=[fits.pk])).content.decode()
+    assert "fit_encoder=on" not in page
+    assert ("All of these are summaries" in page) is ("cut" in fits.stats)
+
+
+@pytest.mark.django_db(transaction=True)
 def test_more_chunks_than_allowed_fail_the_index(model: str, settings: Any) -> None:
     settings.BENCHBENCH_MAX_CHUNKS = 3
     collection = import_texts([LONG], ["apple"]).collection
@@ -132,17 +162,18 @@ def test_more_chunks_than_allowed_fail_the_index(model: str, settings: Any) -> N
     assert index.chunk_set is None
 
 
-@pytest.mark.parametrize("parameters", [{}, {"fit_encoder": False}, FIT, {"size": 50, **FIT}])
-def test_false_is_left_out(parameters: dict[str, Any]) -> None:
-    complete = get_strategy("flat").check(parameters)
-    assert get_strategy("flat").check(complete) == complete
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("parameters", [{}, {"fit_encoder": False}, FIT, {"size": 200, **FIT}])
+def test_false_is_left_out(strategy: str, parameters: dict[str, Any]) -> None:
+    complete = get_strategy(strategy).check(parameters)
+    assert get_strategy(strategy).check(complete) == complete
     assert complete.get("fit_encoder", False) is parameters.get("fit_encoder", False)
 
 
-def test_bad_values_are_refused() -> None:
-    for strategy, parameters in (("flat", {"fit_encoder": "yes"}), ("lod_embed", FIT)):
-        with pytest.raises(StrategyError, match="Chunk parameters must be like"):
-            get_strategy(strategy).check(parameters)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_bad_values_are_refused(strategy: str) -> None:
+    with pytest.raises(StrategyError, match="Chunk parameters must be like"):
+        get_strategy(strategy).check({"fit_encoder": "yes"})
 
 
 @pytest.mark.django_db(transaction=True)
@@ -159,8 +190,8 @@ def test_form_and_command_offer_it(model: str, admin_client: Client) -> None:
         "strategy": "flat",
     }
     fields |= {"precision": "float32", "fit_encoder": "on"}
-    refused = admin_client.post(address, fields | {"strategy": "lod_embed"})
-    assert "Only chunks of the strategy flat are divided so" in refused.content.decode()
+    refused = admin_client.post(address, fields | {"encoder": ""})
+    assert "The input of no encoder ends: choose an encoder" in refused.content.decode()
     assert admin_client.post(address, fields).status_code == 302
     assert Index.objects.get(name="form").chunk_parameters == FIT
     call_command("build_index", str(collection), "--name", "command", "--encoder", model, "--fit-encoder")

@@ -25,6 +25,10 @@ DOCUMENT = DocumentRecord("d", "Title", TEXT, sections=SECTIONS)
 BY_SECTION = {"size": 500, "overlap": 50, "sections": True}
 
 
+def cut(strategy, document, parameters):
+    return strategy.add_levels(document, strategy.cut_chunks(document, parameters))
+
+
 @pytest.mark.parametrize("name", STRATEGIES)
 class TestAStrategy:
     """The contract of a strategy."""
@@ -42,14 +46,14 @@ class TestAStrategy:
     def test_pieces_are_repeatable_and_lie_within_the_text(self, name):
         strategy = get_strategy(name)
         parameters = strategy.check({"size": 20, "overlap": 5})
-        pieces = list(strategy.cut_chunks(DOCUMENT, parameters))
-        assert pieces == list(strategy.cut_chunks(DOCUMENT, parameters))
+        pieces = cut(strategy, DOCUMENT, parameters)
+        assert pieces == cut(strategy, DOCUMENT, parameters)
         assert all(0 <= piece.start <= piece.end <= len(TEXT) and piece.text for piece in pieces)
         assert {piece.level for piece in pieces} == set(range(strategy.levels))
 
     def test_every_chunk_is_below_every_level_above_it(self, name):
         strategy = get_strategy(name)
-        pieces = list(strategy.cut_chunks(DOCUMENT, strategy.check({"size": 20, "overlap": 5})))
+        pieces = cut(strategy, DOCUMENT, strategy.check({"size": 20, "overlap": 5}))
         on = [[piece for piece in pieces if piece.level == level] for level in range(strategy.levels)]
         assert not any(piece.children for piece in on[0])
         for below, above in pairwise(on):
@@ -58,10 +62,8 @@ class TestAStrategy:
     def test_a_blank_document_has_its_title_or_nothing(self, name):
         strategy = get_strategy(name)
         parameters = strategy.check({"size": 20, "overlap": 5})
-        assert {piece.text for piece in strategy.cut_chunks(DocumentRecord("d", "Title", " \n"), parameters)} <= {
-            "Title"
-        }
-        assert list(strategy.cut_chunks(DocumentRecord("d", "", " \n"), parameters)) == []
+        assert {piece.text for piece in cut(strategy, DocumentRecord("d", "Title", " \n"), parameters)} <= {"Title"}
+        assert cut(strategy, DocumentRecord("d", "", " \n"), parameters) == []
 
 
 @pytest.mark.django_db
@@ -162,7 +164,7 @@ class TestFlat:
 class TestLevelOfDetail:
     def test_sections_and_documents_are_parents_of_their_chunks(self):
         lod = get_strategy("lod_embed")
-        pieces = list(lod.cut_chunks(DOCUMENT, lod.check({"size": 100, "overlap": 0})))
+        pieces = cut(lod, DOCUMENT, lod.check({"size": 100, "overlap": 0}))
         sections = [piece for piece in pieces if piece.level == 1]
         assert [(piece.section, piece.children) for piece in sections] == [(0, (0,)), (None, (1, 4)), (1, (2, 3))]
         assert sections[0].text == "Some words that are cut. Some words that are cut. Some words"
@@ -172,7 +174,7 @@ class TestLevelOfDetail:
     def test_given_summary_represents_its_document(self):
         lod = get_strategy("lod_embed")
         document = DocumentRecord("d", "Title", TEXT, metadata={"summary": " About cutting. "})
-        assert list(lod.cut_chunks(document, lod.check({})))[-1].text == "Title About cutting."
+        assert cut(lod, document, lod.check({}))[-1].text == "Title About cutting."
 
     @pytest.mark.parametrize(
         ("parameters", "message"),

@@ -1,7 +1,7 @@
 """Base classes of retrieval strategies, and their inputs and outputs."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,12 +12,12 @@ from apps.collections.records import DocumentRecord
 from apps.retrieval.llms.clients import Reply
 from benchbench.errors import BenchbenchError
 from benchbench.ir.chunking import check_chunk_parameters
+from benchbench.ir.planning.strategies import FIT
 from benchbench.ir.planning.strategies import STRATEGIES as DECLARED
 from benchbench.ir.records import NO_CALLS, Calls, Mask, Positions, ScoredList, Vectors
 from benchbench.ir.trees import Tree
 
 Parameters = Mapping[str, Any]
-FIT = "fit_encoder"  # the parameter that divides what the encoder would not read
 
 
 class StrategyError(BenchbenchError):
@@ -100,7 +100,7 @@ class RetrievalStrategy(ABC):
         self.of_search = {name for name, parameter in declared.parameters.items() if parameter.of_search}
 
     def check(self, parameters: Parameters) -> dict[str, Any]:
-        """Return the complete parameters in canonical form. Raises StrategyError, ChunkingError."""
+        """Return complete parameters in canonical form, without a false FIT. Raises StrategyError, ChunkingError."""
         complete = {**self.declared.defaults, **parameters}
         if _list_types(complete) != _list_types(self.declared.defaults):
             raise StrategyError(
@@ -112,11 +112,15 @@ class RetrievalStrategy(ABC):
         for name, parameter in self.declared.parameters.items():
             if parameter.kind and not parameter.kind.holds(complete[name]):
                 raise StrategyError(f"{name} must be {parameter.kind.words}, not {complete[name]!r}.", field=name)
-        return complete
+        return {name: value for name, value in complete.items() if name != FIT or value}
 
     @abstractmethod
-    def cut_chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
-        """Cut one document, with parameters from `check`. Pieces of a level are in the order of the text."""
+    def cut_chunks(self, document: DocumentRecord, parameters: Parameters) -> list[Piece]:
+        """Cut one document, with parameters from `check`, into chunks in the order of its text."""
+
+    def add_levels(self, document: DocumentRecord, chunks: list[Piece]) -> list[Piece]:
+        """Return the chunks of a document and the pieces above them. Those of a level are in the order of its text."""
+        return chunks
 
     @abstractmethod
     def search(self, queries: Sequence[SearchQuery], view: View, depth: int, parameters: Parameters) -> list[Answer]:

@@ -1,6 +1,6 @@
 """The flat strategy: chunks of one level, each query compared with all of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from apps.collections.records import DocumentRecord
 from apps.retrieval.strategies.base import (
@@ -22,18 +22,16 @@ class FlatStrategy(RetrievalStrategy):
 
     With `size` and `overlap`, chunks are windows of its text, preceded by the title with `title: true`. With
     `sections: true` no window crosses the edge of a section, and each has its section. With windows, a document whose
-    text is blank is one chunk of its title. With `fit_encoder: true` documents or windows that are longer than the
-    encoder of the index reads are divided further (`retrieval.fitting`).
+    text is blank is one chunk of its title.
     """
 
     def check(self, parameters: Parameters) -> dict[str, object]:
         has_windows = bool(parameters.keys() - {FIT})
         complete = super().check({"size": None, "overlap": 0, **parameters} if has_windows else parameters)
-        # The canonical form of false is to leave it out.
-        left_out = [name for name in ("sections", FIT) if not complete[name]]
-        return {name: complete[name] for name in (complete if has_windows else [FIT]) if name not in left_out}
+        names = complete if has_windows else complete.keys() & {FIT}
+        return {name: complete[name] for name in names if name != "sections" or complete[name]}
 
-    def cut_chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
+    def cut_chunks(self, document: DocumentRecord, parameters: Parameters) -> list[Piece]:
         title, text = document.title, document.text
         if "size" not in parameters:
             return [Piece(f"{title} {text}".strip(), 0, len(text))]

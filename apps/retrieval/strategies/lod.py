@@ -3,7 +3,7 @@
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,17 +35,19 @@ class LODEmbedStrategy(RetrievalStrategy):
     best `section_top_k` of those. This counts as three encodings of the query, as its authors count.
     """
 
-    def cut_chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
-        leaves = cut_windows(document, parameters)
-        if not leaves:
+    def cut_chunks(self, document: DocumentRecord, parameters: Parameters) -> list[Piece]:
+        return cut_windows(document, parameters)
+
+    def add_levels(self, document: DocumentRecord, chunks: list[Piece]) -> list[Piece]:
+        if not chunks:
             return []
-        leaves_by_section: dict[int | None, list[int]] = {}
-        for index, leaf in enumerate(leaves):
-            leaves_by_section.setdefault(leaf.section, []).append(index)
-        sections = [build_section(document, number, leaves, indices) for number, indices in leaves_by_section.items()]
+        by_section: dict[int | None, list[int]] = {}
+        for index, chunk in enumerate(chunks):
+            by_section.setdefault(chunk.section, []).append(index)
+        sections = [build_section(document, number, chunks, indices) for number, indices in by_section.items()]
         text = f"{document.title} {document.summary}".strip()
         document_piece = Piece(text, 0, len(document.text), DOCUMENTS, children=tuple(range(len(sections))))
-        return [*leaves, *sections, document_piece]
+        return [*chunks, *sections, document_piece]
 
     def search(self, queries: Sequence[SearchQuery], view: View, depth: int, parameters: Parameters) -> list[Answer]:
         vectors = stack_vectors(queries)

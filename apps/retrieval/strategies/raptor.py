@@ -1,6 +1,6 @@
 """RAPTOR: a tree of summaries of clusters of chunks (Sarthi et al., 2024)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,7 @@ class RaptorStrategy(TreeStrategy):
             raise StrategyError(f"{missing[0].upper()}{missing[1:]}.", field="reduction")
         return complete
 
-    def cut_chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
+    def cut_chunks(self, document: DocumentRecord, parameters: Parameters) -> list[Piece]:
         return cut_windows(document, parameters)
 
     def find_clusters(

@@ -65,9 +65,11 @@ def _either(*words: str) -> Kind:
 
 TOP, SHARE = int_between(1, 1000), Kind(Annotated[float, Field(ge=0, le=1)])
 SIZES = {"size": Parameter(500), "overlap": Parameter(50)}  # of chunks, in characters; they must go together
-WINDOWS = {**SIZES, "title": Parameter(False), "sections": Parameter(False), "fit_encoder": Parameter(False)}
+FIT = "fit_encoder"  # divides chunks that the encoder would not read to their end
+WINDOWS = {**SIZES, "title": Parameter(False), "sections": Parameter(False), FIT: Parameter(False)}
 LEVELS = {
     **SIZES,
+    FIT: Parameter(False),
     "doc_top_k": Parameter(
         5, TOP, True, "Documents", "Level of detail: how many of the best documents to search further."
     ),
@@ -77,6 +79,7 @@ LEVELS = {
 }
 TREE = {
     **SIZES,
+    FIT: Parameter(False),
     "max_layers": Parameter(3, int_between(1, 10), False, "Layers", "Tree: the maximum number of layers of summaries."),
     "cluster_threshold": Parameter(0.1, SHARE),
     "context": Parameter(8000, int_between(100, 1_000_000)),
