@@ -10,7 +10,7 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.contrib.auth.models import User
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
-from tests.browser.reader import PATIENCE
+from tests.browser.reader import PATIENCE, sign_in
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
@@ -25,7 +25,7 @@ def find_browser() -> str | None:
     return bundled if Path(bundled).exists() else None
 
 
-@pytest.fixture(scope="module")  # no longer: while it lives, its event loop forbids other tests to run one
+@pytest.fixture(scope="package")  # no longer: while it lives, its event loop forbids other tests to run one
 def browser() -> Iterator[Browser]:
     executable = find_browser()
     if executable is None:
@@ -53,18 +53,14 @@ def page(browser: Browser, site: str) -> Iterator[Page]:
     """A page whose reader is logged in as a superuser; an error in its console fails the test."""
     # Hashed as the site does it, not as the tests' settings do.
     password = PBKDF2PasswordHasher().encode("ada", "salt", iterations=1000)
-    User.objects.create(username="ada", password=password, is_staff=True, is_superuser=True)
+    ada = User.objects.create(username="ada", password=password, is_staff=True, is_superuser=True)
     context = browser.new_context(base_url=site, viewport={"width": 1280, "height": 900})
+    sign_in(context, ada, site)
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text) if is_error(message) else None)
-    page.goto("/admin/login/")
-    page.fill("[name=username]", "ada")
-    page.fill("[name=password]", "ada")
-    page.click("[type=submit]")
-    page.wait_for_selector("text=Which search configuration is best?")
     yield page
     context.close()
     assert errors == []

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from django.contrib.auth.models import User
 from django.db import connections
-from playwright.sync_api import Page
+from django.test import Client
+from playwright.sync_api import BrowserContext, Page
 
 from apps.records.models import Benchmark
 from tests.created import create_benchmark
@@ -26,6 +28,13 @@ def outside(work: Callable[[], T]) -> T:
 
     with ThreadPoolExecutor(max_workers=1) as pool:
         return pool.submit(alone).result()
+
+
+def sign_in(context: BrowserContext, user: User, address: str) -> None:
+    """Sign a user in to the site at `address`, in all pages of a context."""
+    client = Client()
+    client.force_login(user)
+    context.add_cookies([{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": address}])
 
 
 def press(page: Page, label: str) -> None:

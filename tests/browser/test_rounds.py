@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import Page, Route, expect
 
@@ -16,7 +15,7 @@ from apps.judging.llm.calibration import draw_sample
 from apps.judging.models import Grade, Round
 from apps.records.models import QueryResult
 from benchbench.site.panels import change_url
-from tests.browser.reader import PATIENCE, outside, press
+from tests.browser.reader import PATIENCE, outside, press, sign_in
 from tests.created import run_benchmark
 from tests.judging.rounds import grade_sample, judged_by_model, make_orchard, make_simulated, open_for
 from tests.library import make_library
@@ -160,15 +159,11 @@ def tap(page: Page, grade: str) -> None:
     page.keyboard.press(grade)
 
 
-def test_touch_judgments_are_adjudicated_and_change_the_leaderboard(page, browser):
-    outside(lambda: User.objects.create_user("grace", password="g", is_staff=True, is_superuser=True))
+def test_touch_judgments_are_adjudicated_and_change_the_leaderboard(page, browser, site):
+    grace = outside(lambda: User.objects.create_user("grace", is_staff=True, is_superuser=True))
     opened = outside(lambda: opened_for("grace", overlap=0.05, depth=3, budget=10))
-    client = Client()
-    client.force_login(outside(lambda: User.objects.get(username="grace")))
-    phone = browser.new_context(
-        base_url=page.url.partition("/admin")[0], viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
-    )
-    phone.add_cookies([{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": page.url}])
+    phone = browser.new_context(base_url=site, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    sign_in(phone, grace, site)
     second = phone.new_page()
     second.set_default_timeout(PATIENCE)
     judge(second, opened)
