@@ -100,9 +100,9 @@ def rankings(runs: Sequence[Run], *, batch: int, threads: int) -> Rankings:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("batch", [1, 7, 300])
+@pytest.mark.parametrize(("batch", "threads"), [(1, 1), (7, 1), (300, 2)])
 def test_rankings_are_equal_in_any_batch(wide, together, batch, threads):
+    """On two threads also in batches of 5, which is `together`, and of 7, which is alone."""
     assert len(together) == RUNS * QUERIES
     assert rankings(runs_of(wide), batch=batch, threads=threads) == together
 

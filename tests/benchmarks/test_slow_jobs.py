@@ -23,7 +23,7 @@ from tests.library import make_library
 from tests.waiting import until
 
 pytestmark = [pytest.mark.thorough, pytest.mark.django_db(transaction=True)]
-SCHEDULES = int(os.environ.get("BENCHBENCH_SCHEDULES", "80"))
+SCHEDULES = int(os.environ.get("BENCHBENCH_SCHEDULES", "30"))
 SLOW_SECONDS = 8.0
 
 
