@@ -83,7 +83,7 @@ def _find_fault(
     feed: Callable[[str], object], make: Callable[[int], str], size: int, seconds: list[float], max_seconds: float
 ) -> str:
     """Return the fault at one size, given seconds for the size before and for it, which are measured again in doubt."""
-    if seconds[1] > max_seconds:
+    if seconds[1] > max_seconds and seconds[1] > max_seconds * measure_pace():
         minimum, pace = measure_seconds(feed, make(size), TRIES), measure_pace()
         if minimum > max_seconds * pace:
             return f"{size:,} characters take {minimum:.2f} s, where fixed work takes {pace:.1f} times its usual time"
