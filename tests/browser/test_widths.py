@@ -8,7 +8,8 @@ from django.urls import reverse
 from playwright.sync_api import expect
 
 from apps.collections.models import Document
-from apps.records.models import Schedule
+from apps.datasets.models import Judgment
+from apps.records.models import Run, Schedule
 from benchbench.site.history import note
 from benchbench.site.panels import build_list_url
 from tests.browser.reader import outside
@@ -36,6 +37,7 @@ def test_lists_and_histories_fit_laptop_and_phone(page):
     names = ("datasets_dataset_history", "dataset_history")
     histories = [reverse(f"admin:{name}", args=[dataset.pk]) for name in names]
     lists = [build_list_url(Document), build_list_url(Schedule), reverse("admin:admin_logentry_changelist")]
+    lists += [build_list_url(Judgment), build_list_url(Run, measure="nDCG@10")]
     for address in (*histories, *lists):
         for width in (1280, 390):
             page.set_viewport_size({"width": width, "height": 900})
