@@ -29,7 +29,7 @@ COMPLETE = 11  # hostile texts come in pairs and fours, of which each second or 
 MEASURABLE = 0.1  # seconds; a first use of more memory can multiply less
 TRIES = 4
 ROUNDS = 3  # that all must show a fault: a busy machine's caches can slow the longer text in one
-SMALLEST = 64
+SMALLEST = 512
 USUAL_SECONDS = 0.02  # of `work` on a usual processor
 T = TypeVar("T")
 
