@@ -5,10 +5,10 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 
 from apps.datasets.models import Query
-from apps.execution.running.engines import DECLARED, DOWN, RETRIES, UNPROMPTED
+from apps.execution.running.engines import DECLARED, RETRIES, UNPROMPTED
 from apps.execution.running.latencies import LATENCIES, merge_records
 from apps.execution.running.notes import Notes
-from apps.execution.running.outcomes import STALLS
+from apps.execution.running.outcomes import DOWN, STALLS
 from apps.execution.running.timing import CallTotals, add_loop
 from apps.execution.running.unanswered import list_unread_queries
 from apps.records.measuring.approximations import Facts, explain_exact, list_ann_warnings
@@ -132,7 +132,7 @@ def _warn_of_engine(planned: RunPlan, stage: EngineStage, notes: Notes, *, in_lo
 
 
 def _find_down(run: Run, planned: RunPlan, notes: Notes) -> str:
-    """Return why a run whose engine went down for good has no figures, as a sentence, or "".
+    """Return why a run whose engine, index or model went down for good has no figures, as a sentence, or "".
 
     A query that a later attempt answered has the error no more.
     """

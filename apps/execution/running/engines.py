@@ -16,7 +16,7 @@ from apps.engines.errors import EngineDownError, EngineError, UnsentError
 from apps.engines.records import Engine
 from apps.engines.storing import Question, Reply
 from apps.execution.running.latencies import LATENCIES, Loop, Timed, build_record
-from apps.execution.running.outcomes import BatchNotes, Outcome, note
+from apps.execution.running.outcomes import DOWN, BatchNotes, Outcome, note
 from apps.retrieval.encoders.base import CUT, Encoder, Vectors
 from apps.retrieval.encoders.encoding import embed_queries
 from apps.retrieval.encoders.prompts import describe_missing_prompts
@@ -27,7 +27,7 @@ from benchbench.ir.planning.stages import EngineStage
 from benchbench.ir.records import ScoredList
 
 # Notes of a stage: a number; lists of sentences, and of what is known of the engine
-RETRIES, DOWN, DECLARED, UNPROMPTED = "retries", "down", "declared", "unprompted"
+RETRIES, DECLARED, UNPROMPTED = "retries", "declared", "unprompted"
 Replies = list[Reply | EngineError]
 
 

@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from apps.execution.running.engines import DECLARED, DOWN, RETRIES, UNPROMPTED
+from apps.execution.running.engines import DECLARED, RETRIES, UNPROMPTED
 from apps.execution.running.latencies import LATENCIES
-from apps.execution.running.outcomes import STALLS, NotedQueries
+from apps.execution.running.outcomes import DOWN, STALLS, NotedQueries
 from apps.records.measuring.batch_values import Ties
 from apps.records.models import Benchmark
 from apps.records.models.batches import load_reports

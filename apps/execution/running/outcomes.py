@@ -19,10 +19,11 @@ from benchbench.ir.planning.stages import FuseStage, LocateStage, MergeStage, Of
 from benchbench.ir.ranking import rrf, weighted
 from benchbench.ir.records import NO_CALLS, Calls, ScoredList
 
-STALLS = "stalls"  # a key of a stage's notes
+STALLS, DOWN = "stalls", "down"  # keys of a stage's notes
 
-BatchNotes = dict[str, dict[str, Any]]  # notes of a batch by stage: STALLS, a number; other notes are ids of queries
-# (see `Approximation`), so that a query that is searched again counts once
+# Notes of a batch by stage: STALLS, a number; DOWN, sentences; other notes are ids of queries (see `Approximation`), so
+# that a query that is searched again counts once
+BatchNotes = dict[str, dict[str, Any]]
 NotedQueries = dict[str, dict[str, set[int]]]  # the ids of a whole benchmark by stage and note
 
 

@@ -13,6 +13,7 @@ from apps.datasets.models import Query
 from apps.execution.running.excluding import NO_EXCLUSION, Exclusion
 from apps.execution.running.open_indexes import StageError, find_unread, prepare_index, time_encoding_afresh
 from apps.execution.running.outcomes import (
+    DOWN,
     BatchNotes,
     Outcome,
     build_outcome,
@@ -45,6 +46,8 @@ from benchbench.ir.ranking import RankingError
 from benchbench.ir.records import Calls, ScoredList
 
 Search = Callable[[OpenIndex, list[int]], list[Answer]]
+Outcomes = list[Outcome]
+Work = Callable[[list[int]], Outcomes]  # of the numbers of queries
 FirstStage = planned.DenseStage | planned.LexicalStage
 QUERY_ERRORS = (EncoderError, RankingError, StageError, QueryTruncationError)  # errors that a single query may cause
 
@@ -71,15 +74,13 @@ class Stages:
     on_part: Callable[[], None] = lambda: None
     faults: Faults = field(default_factory=Faults)
     hung: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    ask_engine: Callable[..., list[Outcome]] | None = None
+    ask_engine: Callable[..., Outcomes] | None = None
     stored: Mapping[str, Sequence[TextVector]] = field(default_factory=dict)
     exclusion: Exclusion = NO_EXCLUSION
-    outcomes: dict[str, list[Outcome]] = field(init=False, default_factory=dict)
+    outcomes: dict[str, Outcomes] = field(init=False, default_factory=dict)
     notes: BatchNotes = field(init=False, default_factory=dict)
 
-    def run(
-        self, plan: Plan, *, on_stage: Callable[[planned.Stage], None] = lambda stage: None
-    ) -> dict[str, list[Outcome]]:
+    def run(self, plan: Plan, *, on_stage: Callable[[planned.Stage], None] = lambda stage: None) -> dict[str, Outcomes]:
         """Run the stages in the plan's order and return their outcomes: {stage key: [outcome per query]}.
 
         `on_stage` is called with each stage after it ends.
@@ -90,7 +91,7 @@ class Stages:
         settle(plan.runs, self.outcomes, self.notes, attempt=self._attempt)
         return self.outcomes
 
-    def _choose_work(self, stage: planned.Stage) -> Callable[[list[int]], list[Outcome]]:
+    def _choose_work(self, stage: planned.Stage) -> Work:
         match stage:
             case planned.RewriteStage():
                 return lambda numbers: [self._attempt(partial(self._rewrite, stage, number)) for number in numbers]
@@ -115,7 +116,7 @@ class Stages:
                 return lambda numbers: [self._rerank(stage, number) for number in numbers]
         raise TypeError(f"No engine can run the stage {stage!r}.")
 
-    def _run_each(self, stage: planned.Stage, work: Callable[[list[int]], list[Outcome]]) -> list[Outcome]:
+    def _run_each(self, stage: planned.Stage, work: Work) -> Outcomes:
         """Call `work` for all queries whose earlier stages succeeded, or for one at a time if that fails."""
         hung = self.hung.get(stage.key, {})
         keys = [query.pk for query in self.queries]
@@ -124,7 +125,7 @@ class Stages:
         ]
         ready = [number for number, outcome in enumerate(outcomes) if outcome is None]
 
-        def run_checked(numbers: list[int]) -> list[Outcome]:
+        def run_checked(numbers: list[int]) -> Outcomes:
             with about(stage.key, [keys[number] for number in numbers]), closing_cursors():
                 results = work(numbers)
             if isinstance(stage, planned.DenseStage | planned.LexicalStage | planned.EngineStage):
@@ -142,7 +143,7 @@ class Stages:
                 results = run_checked(ready) if ready else []
         except Exception as error:
             self._raise_if_passing(error)
-            results = self._run_apart(run_checked, ready, error)
+            results = self._run_apart(stage.key, run_checked, ready, error)
         for number, outcome in zip(ready, results, strict=True):
             outcomes[number] = outcome
         self.on_part()
@@ -152,16 +153,18 @@ class Stages:
         errors = [self.outcomes[key][number].error for key in stage.needs]
         return next((Outcome(error=error) for error in errors if error), None)
 
-    def _run_apart(
-        self, work: Callable[[list[int]], list[Outcome]], ready: list[int], error: Exception
-    ) -> list[Outcome]:
-        """Run the queries one by one to find those that fail, unless the error must affect all of them."""
+    def _run_apart(self, stage: str, work: Work, ready: list[int], error: Exception) -> Outcomes:
+        """Run the queries one by one to find those that fail, unless the error must affect all of them.
+
+        Then the stage is down: means over the other batches would be those of no sample that was drawn.
+        """
         if isinstance(error, BenchbenchError) and not isinstance(error, QUERY_ERRORS):
             self.faults.add(str(error), error)
-            return [Outcome(error=str(error))] * len(ready)  # a missing model or index
+            note(self.notes, stage, DOWN, [str(error)])  # a missing model or index
+            return [Outcome(error=str(error))] * len(ready)
         return [self._run_alone(work, number) for number in ready]
 
-    def _run_alone(self, work: Callable[[list[int]], list[Outcome]], number: int) -> Outcome:
+    def _run_alone(self, work: Work, number: int) -> Outcome:
         return self._attempt(lambda: work([number])[0])
 
     def _attempt(self, work: Callable[[], Outcome]) -> Outcome:
@@ -202,7 +205,7 @@ class Stages:
             texts, reply = rewrite_query(stage.method, stage.llm, self.queries[number].text)
         return Outcome(texts, reply.ms, calls=Calls(llm=1, llm_cached=int(reply.is_cached)))
 
-    def _encode(self, stage: planned.EncodeStage, numbers: list[int]) -> list[Outcome]:
+    def _encode(self, stage: planned.EncodeStage, numbers: list[int]) -> Outcomes:
         index, texts = self.indexes[stage.index], self._get_texts(stage.wording, numbers)
         kind: Kind = "document" if stage.wording and stage.wording.is_passage else "query"
         if (vectors := self.stored.get(stage.key)) is None:
@@ -219,7 +222,7 @@ class Stages:
         if numbers:
             note(self.notes, stage.key, name, [self.queries[number].pk for number in numbers])
 
-    def _approximate(self, stage: planned.DenseStage, numbers: list[int]) -> list[Outcome]:
+    def _approximate(self, stage: planned.DenseStage, numbers: list[int]) -> Outcomes:
         index, texts = prepare_index(stage, self.indexes), self._get_questions(stage, numbers)
         depth, filters = stage.depth + self.exclusion.count_more(index), self._get_filters(stage, numbers)
         result = index.approximate(
@@ -248,7 +251,7 @@ class Stages:
         ms = (time.perf_counter() - started) * 1000 if answer.ms is None else answer.ms
         return Outcome(answer.ranked, ms, calls=answer.calls)
 
-    def _search_lexical(self, stage: planned.LexicalStage, numbers: list[int]) -> list[Outcome]:
+    def _search_lexical(self, stage: planned.LexicalStage, numbers: list[int]) -> Outcomes:
         def search(index: OpenIndex, some: list[int]) -> list[Answer]:
             texts, filters = self._get_texts(stage.wording, some), self._get_filters(stage, some)
             depth = stage.depth + self.exclusion.count_more(index)
@@ -261,9 +264,7 @@ class Stages:
             self._note(stage, name, [numbers[position] for position in positions])
         return outcomes
 
-    def _time_search(
-        self, stage: FirstStage, search: Search, numbers: list[int], *, apart: bool = False
-    ) -> list[Outcome]:
+    def _time_search(self, stage: FirstStage, search: Search, numbers: list[int], *, apart: bool = False) -> Outcomes:
         """Search for queries together, each with an equal share of the time, or `apart`, each with its own time."""
         if apart and len(numbers) > 1:
             alone = []
@@ -271,8 +272,7 @@ class Stages:
                 self.on_part()
                 alone += self._time_search(stage, search, [number])
             return alone
-        index = prepare_index(stage, self.indexes)
-        started = time.perf_counter()
+        index, started = prepare_index(stage, self.indexes), time.perf_counter()
         answers = search(index, numbers)
         ms = (time.perf_counter() - started) * 1000
         outcomes = [Outcome(answer.ranked, ms / len(numbers), calls=answer.calls) for answer in answers]
@@ -286,7 +286,7 @@ class Stages:
     def _time_alone(self, stage: FirstStage, search: Search, number: int) -> float:
         return self._time_search(stage, search, [number])[0].ms or 0.0
 
-    def _ask_engine(self, stage: planned.EngineStage, numbers: list[int]) -> list[Outcome]:
+    def _ask_engine(self, stage: planned.EngineStage, numbers: list[int]) -> Outcomes:
         assert self.ask_engine is not None
         return self.ask_engine(stage, [self.queries[number] for number in numbers], afresh=self.encode_afresh)
 

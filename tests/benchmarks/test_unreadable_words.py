@@ -1,4 +1,4 @@
-"""Indexes whose words another version of the analyzer read, as during an upgrade."""
+"""Indexes whose words cannot be read: another version of the analyzer built them, or they are damaged."""
 
 from functools import partial
 
@@ -7,10 +7,11 @@ import pytest
 from apps.execution.launching import launch, retry
 from apps.operations.waiting import describe_wait
 from apps.operations.working import wait
-from apps.retrieval.models import Index
+from apps.retrieval.models import Index, LexicalPiece
 from apps.retrieval.search import lexical_indexes
-from apps.retrieval.search.lexical_indexes import OUTDATED
+from apps.retrieval.search.lexical_indexes import OUTDATED, locate_lexical_index
 from apps.retrieval.unread import list_index_warnings
+from benchbench import process
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.approximated import benchmark_of, work_one
@@ -72,3 +73,21 @@ def test_retry_measures_the_runs_without_them(library, upgrade):
     wait(retry(benchmark))
     statuses = dict(benchmark.runs.values_list("config__search_mode", "status"))
     assert statuses == {"dense": "completed", "hybrid": "failed"}
+
+
+def test_run_without_its_index_has_no_figures(library):
+    benchmark = benchmark_of(library, search_modes=["dense", "sparse"])
+    operation = launch(benchmark)
+    work_one(operation)
+    process.reset_all()
+    piece = LexicalPiece.objects.first()
+    LexicalPiece.objects.update(data=b"damaged")
+    locate_lexical_index(piece.lexical_index).unlink()
+    wait(operation)
+    dense, sparse = benchmark.runs.order_by("run_order")
+    assert (dense.status, sparse.status) == ("completed", "failed")
+    assert "piece 0 is damaged. Restore the database" in sparse.error_message
+    LexicalPiece.objects.update(data=piece.data)
+    wait(retry(benchmark))
+    sparse.refresh_from_db()
+    assert (sparse.status, sparse.failed_queries) == ("completed", 0)
