@@ -116,6 +116,7 @@ def bring_what_is_asked(page: Page, folder: Path) -> None:
 
 @pytest.mark.long
 def test_from_files_to_a_verdict(page, manage, tmp_path):
+    page.goto("/admin/")
     manage("manage.py", "worker")
     bring_what_is_searched(page, tmp_path)
     bring_what_is_asked(page, tmp_path)
