@@ -44,6 +44,7 @@ from benchbench.ir.planning.plan import Plan
 from benchbench.ir.planning.stages import AskStage, EncodeStage, EngineStage, RewriteStage
 
 UNFINISHED = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING, Run.Status.CANCELLED)
+INDEXES = ("index__chunk_set", "index__collection", "index__lexical_index__chunk_set")
 BATCHES = 8  # at least in a short benchmark, so that it shows progress and two workers can share it
 MIN_SHARE = 0.5  # of BENCHBENCH_BATCH_SECONDS; in shorter batches the fixed cost would be noticeable
 
@@ -70,7 +71,7 @@ def launch(benchmark: Benchmark, *, by: User | None = None, priority: str = Prio
         require_rankings(read_again(Benchmark.objects.all(), benchmark.pk))
         add_sources(benchmark)
         unfinished = benchmark.runs.filter(status__in=UNFINISHED, is_external=False)
-        runs = list(unfinished.select_related("index__chunk_set", "index__collection"))
+        runs = list(unfinished.select_related(*INDEXES))
         if not runs:
             raise ConflictError(
                 f"Every run of {benchmark.name!r} has completed or failed. Retry the failed runs, or create a new "

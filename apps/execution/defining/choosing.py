@@ -59,7 +59,8 @@ def list_ready_indexes(mapping: Mapping, owner: User | None) -> QuerySet[Index]:
 
     Without an owner, as in a command, use the owner of the mapping.
     """
-    ready = mapping.collection.indexes.filter(status=Index.Status.READY).select_related("chunk_set", "collection")
+    ready = mapping.collection.indexes.filter(status=Index.Status.READY)
+    ready = ready.select_related("chunk_set", "collection", "lexical_index__chunk_set")
     return usable(ready, owner or mapping.owner).order_by("-ready_at", "-version")
 
 
