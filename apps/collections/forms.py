@@ -44,6 +44,11 @@ class DocumentsForm(PageForm):
         return {"preview": preview, "unread": describe_unread(upload)}
 
 
+class LanguageField(forms.ChoiceField):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(required=False, choices=[("", "Guess from the documents"), *list_choices()], **options)
+
+
 class CollectionForm(DocumentsForm):
     content_field = "file"
 
@@ -52,10 +57,8 @@ class CollectionForm(DocumentsForm):
         widget=forms.TextInput({"placeholder": "Product handbook, May"}),
         help_text="What your team calls these documents.",
     )
-    language = forms.ChoiceField(
-        required=False,
-        choices=[("", "Guess from the documents"), *list_choices()],
-        help_text="Lexical search normalises and stems words by it. It can be changed until an index exists.",
+    language = LanguageField(
+        help_text="Lexical search normalises and stems words by it. It can be changed until an index exists."
     )
     file = SizedFileField(
         label="Corpus",
@@ -119,3 +122,4 @@ class CorpusForm(DocumentsForm):
             ".zip",
         ),
     )
+    language = LanguageField(label="Their language", help_text="Lexical search normalises and stems words by it.")

@@ -281,18 +281,18 @@ def _remove_missing(collection: Collection, seen: dict[str, bytes], state: int) 
 
 @transaction.atomic
 def ensure_collection(
-    records: Iterable[DocumentRecord], *, name: str, owner: User | None = None
+    records: Iterable[DocumentRecord], *, name: str, owner: User | None = None, language: str = ""
 ) -> tuple[Collection, bool]:
-    """Return the owner's collection with exactly these documents and sections, and whether it existed.
+    """Return the owner's collection with exactly these documents, sections and language, and whether it existed.
 
-    A new one is called `name`, with a number if that is taken; existing collections are not changed. Raises the errors
-    of `import_documents`.
+    A new one is called `name`, with a number if that is taken; existing collections are not changed. An empty
+    `language` is any. Raises the errors of `import_documents`, and LanguageError.
     """
-    savepoint = transaction.savepoint()
-    owned = Collection.objects.filter(owner=owner)
-    collection = use_free_name(name, [owned], lambda free: create_collection(free, owner=owner))
+    savepoint, owned = transaction.savepoint(), Collection.objects.filter(owner=owner)
+    collection = use_free_name(name, [owned], lambda free: create_collection(free, owner=owner, language=language))
     import_documents(collection, records)
     equal = owned.filter(fingerprint=collection.fingerprint, kind=collection.kind).exclude(pk=collection.pk)
+    equal = equal.filter(language=collection.language) if language else equal
     if existing := equal.order_by("created_at").first():
         transaction.savepoint_rollback(savepoint)
         return existing, True

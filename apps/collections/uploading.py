@@ -80,15 +80,17 @@ def upload_documents(
 
 
 def ensure_uploaded_collection(
-    upload: UploadedFile, *, name: str, owner: User | None = None, **options: Unpack[SourceOptions]
+    upload: UploadedFile, *, owner: User | None = None, language: str = "", **options: Unpack[SourceOptions]
 ) -> tuple[Collection, Reading]:
-    """Return the owner's collection of exactly an uploaded file's documents; a new one gets the free name after `name`.
+    """Return the owner's collection of exactly an uploaded file's documents; a new one gets the file's name if free.
 
     And what was read of a table. The options are those of `open_source`. Raises the errors of `upload_documents`.
     """
-    reading = Reading()
+    reading, name = Reading(), upload.name or "documents"
+    ending = next((ending for ending in ENDINGS if name.lower().endswith(ending)), "")
+    name = name[: len(name) - len(ending)]
     with _opened(upload, yield_documents, **options) as batches:
-        collection, existed = ensure_collection(_take(batches, reading), name=name, owner=owner)
+        collection, existed = ensure_collection(_take(batches, reading), name=name, owner=owner, language=language)
     if not existed:
         ImportReport().keep(reading, collection)
     return collection, reading

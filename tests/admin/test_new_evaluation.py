@@ -110,6 +110,26 @@ def test_imported_rows_stay_when_a_later_step_fails(staff: Client) -> None:
     assert not Index.objects.exists()
 
 
+def test_documents_have_the_chosen_language(staff: Client) -> None:
+    send(staff, language="german")
+    wait(Operation.objects.get())
+    german = Collection.objects.get()
+    words = Index.objects.get().lexical_index
+    assert words is not None
+    assert (german.language, words.parameters["analyzer"]["language"]) == ("german", "german")
+    send(staff)
+    assert Collection.objects.count() == 1, "of any language, if none is chosen"
+    send(staff, language="french")
+    assert set(Collection.objects.values_list("language", flat=True)) == {"german", "french"}
+    both = send(staff, corpus="", collection=german.pk, language="french").context["form"]
+    assert both.errors == {"language": ["Leave this empty: the chosen collection has its language."]}
+
+
+def test_a_language_goes_with_its_file(staff: Client) -> None:
+    lost = send(staff, corpus=CORPUS.replace('"d', '"x'), language="german").context["form"]
+    assert (lost["collection"].value(), lost["language"].value()) == (str(Collection.objects.get().pk), "")
+
+
 def test_failed_build_is_shown_and_tried_again(staff: Client, make_staff: MakeStaff) -> None:
     send(staff)
     page = reverse("admin:evaluation", args=[Preparation.objects.get().pk])

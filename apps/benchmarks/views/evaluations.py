@@ -20,7 +20,7 @@ from unfold.widgets import UnfoldAdminRadioSelectWidget
 from apps.collections.forms import CorpusForm
 from apps.collections.models import Collection
 from apps.collections.records import Reading
-from apps.collections.uploading import ENDINGS, describe_unread, ensure_uploaded_collection, refuse_judged_upload
+from apps.collections.uploading import describe_unread, ensure_uploaded_collection, refuse_judged_upload
 from apps.collections.views import preview_documents, show_reading
 from apps.datasets.forms import QueriesForm
 from apps.datasets.importing import DatasetImport, import_dataset
@@ -119,7 +119,7 @@ class EvaluationForm(JudgedForm, CorpusForm):
     )
 
     sections = (
-        ("Documents", "What is searched.", ("corpus", "collection")),
+        ("Documents", "What is searched.", ("corpus", "language", "collection")),
         ("Queries", "What is asked, with the documents that answer it.", ("queries", "dataset")),
         ("Question", "", ("question", "encoder")),
         ("Judged queries", "How the uploaded files are read.", QueriesForm.options),
@@ -149,11 +149,15 @@ class EvaluationForm(JudgedForm, CorpusForm):
                 self.add_error(choice, "Leave this empty, or do not upload a file.")
             elif number == 0 and not {file, choice} & self.errors.keys():
                 self.add_error(file, f"Upload a file, or choose a {choice}.")
+        if self.cleaned_data.get("collection") and self.cleaned_data.get("language"):
+            self.add_error("language", "Leave this empty: the chosen collection has its language.")
 
     def choose_row(self, name: str, key: str) -> None:
-        """Choose a row by its key in the form as it is shown again; "" for none."""
+        """Choose a row by its key in the form as it is shown again; "" for none. A collection has its language."""
         self.data: Any = self.data.copy()
         self.data[name] = key
+        if name == "collection":
+            self.data["language"] = ""
 
 
 def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
@@ -286,13 +290,10 @@ def _import_corpus(form: EvaluationForm, user: User, dataset: Dataset) -> tuple[
 
     The dataset's references show which paths it needs.
     """
-    upload = form.cleaned_data["corpus"]
-    name = upload.name or "documents"
-    ending = next((ending for ending in ENDINGS if name.lower().endswith(ending)), "")
     return ensure_uploaded_collection(
-        upload,
-        name=name[: len(name) - len(ending)],
+        form.cleaned_data["corpus"],
         owner=user,
+        language=form.cleaned_data["language"],
         references=list_references(dataset),
         columns=form.read_columns(),
     )
