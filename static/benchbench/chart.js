@@ -31,13 +31,27 @@ function themed(layout) {
     };
 }
 
+const OF_VALUES = [".3~f", "+.2~f"]; // formats of axes of measures and their differences
+
+// Values have no zero before the point, as in tables, which Plotly's formats cannot say.
+function shortenTicks(element) {
+    for (const name of ["x", "y"]) {
+        if (!OF_VALUES.includes(element.layout[`${name}axis`]?.tickformat)) continue;
+        for (const tick of element.querySelectorAll(`.${name}tick text`)) {
+            tick.textContent = tick.textContent.replace(/^([+−-]?)0\./, "$1.");
+        }
+    }
+}
+
 export async function draw(element) {
     const figure = JSON.parse(document.getElementById(element.dataset.chart).textContent);
     element.style.minHeight = `${figure.layout.height}px`;
     const Plotly = await plotly();
     await Plotly.react(element, figure.data, themed(figure.layout), { displayModeBar: false, responsive: true });
+    shortenTicks(element);
     if (element.dataset.linked) return;
     element.dataset.linked = "true";
+    element.on("plotly_afterplot", () => shortenTicks(element));
     element.on("plotly_click", ({ points }) => {
         const { customdata, x, text } = points[0] ?? {};
         if (typeof customdata === "string") window.location.assign(customdata);

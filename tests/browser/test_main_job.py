@@ -142,6 +142,9 @@ def test_from_files_to_a_verdict(page, manage, tmp_path):
     assert table_of(page, measures[1:]) == expected
     page.locator("[data-chart=figure]").scroll_into_view_if_needed()  # it is drawn when it comes near the window
     page.wait_for_selector("[data-chart] .scatterlayer .point")
+    ticks = page.locator("[data-chart=figure] .ytick text").all_text_contents()
+    assert any(tick.startswith(".") for tick in ticks), ticks
+    assert not any(tick.startswith("0.") for tick in ticks), ticks
     page.reload()
     assert table_of(page, measures[1:]) == expected
 

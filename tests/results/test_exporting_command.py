@@ -162,6 +162,7 @@ def test_page_of_a_version_links_to_its_exports(rescored, admin_client):
 def test_reports_have_the_warnings_of_the_page(rescored, admin_client):
     """The judged shares, and each sentence that the page prints as a warning."""
     Evaluation.objects.update(unsearched_queries=2)
+    rescored.runs.filter(run_order=1).update(warnings=["3 of 30 queries have no word that BM25 reads: check them."])
     for number, evaluation in enumerate(
         Evaluation.objects.filter(dataset_version__number=2).order_by("run__run_order")
     ):
@@ -173,8 +174,12 @@ def test_reports_have_the_warnings_of_the_page(rescored, admin_client):
     assert "A percentage under a value: the share of its retrieved documents that are judged." in page
     run = board.context["rows"][0]["run"]
     assert f'<small class="bb-full-name">{run.label}</small>' in page
+    unread = "3 of 30 queries have no word that BM25 reads"
+    assert any(unread in sentence for sentence in board.context["run_warnings"])
     for sentence in (board.context["uneven"], *board.context["run_warnings"]):
         assert escape(sentence) in report
+    for format in ("markdown", "latex", "json"):
+        assert unread in text_of(rescored, format, 2)
     assert "2 queries of" in report
     assert "judged 30.0 %" in report
 
