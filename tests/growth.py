@@ -3,10 +3,9 @@
 The processor's time of this thread counts, so other processes do not, and the least of several tries, since noise only
 adds. Growth is judged from a quarter of a size to the size, because less may cross the size of a cache, and only where
 the time is MEASURABLE: an input that stays below that up to the reader's limit harms no one. A text whose time is
-clearly linear up to a sixteenth or a quarter of the limit, or whose time at a quarter is so small that the limit takes
-less than MEASURABLE even if it is cubic, could only grow too fast beyond a threshold in the reader, which one text in
-COMPLETE looks for. A limit in seconds is stated for a usual processor; on a slower or busier one it grows by what a
-fixed piece of work takes there.
+clearly linear up to a quarter of the limit, or so small there that the limit takes less than MEASURABLE even if it is
+cubic, could only grow too fast beyond a threshold in the reader, which one text in COMPLETE looks for. A limit in
+seconds is stated for a usual processor; on a slower or busier one it grows by what a fixed piece of work takes there.
 """
 
 import contextlib
@@ -21,15 +20,14 @@ from benchbench.errors import BenchbenchError
 MOST_SECONDS = 1.0
 STEP = 4  # from a size to the next
 MOST_GROWTH = 6.25  # in a step; linear is 4, sorting a little more, quadratic 16
-# By the steps from a size to the limit: with a square term that gives this growth to the size, the last step to the
-# limit stays below 6.1.
-CLEAR_GROWTH = {1: 4.3, 2: 4.15}
+CLEAR_GROWTH = 4.13  # with a square or cubic term that gives this growth to a size, the next step stays below 6.1
 CLEAR_SECONDS = 0.002  # what takes less is too noisy to be called linear
 COMPLETE = 11  # hostile texts come in pairs and fours, of which each second or fourth would always be the same
 MEASURABLE = 0.1  # seconds; a first use of more memory can multiply less
 TRIES = 4
 ROUNDS = 3  # that all must show a fault: a busy machine's caches can slow the longer text in one
 SMALLEST = 512
+TINY = 24  # characters, which even an exponential reader ends
 USUAL_SECONDS = 0.02  # of `work` on a usual processor
 T = TypeVar("T")
 
@@ -49,12 +47,13 @@ def find_growth_faults(
     sizes = [limit]
     while sizes[0] > SMALLEST:
         sizes.insert(0, sizes[0] // STEP)
+    sizes.insert(0, TINY)
     faults = set()
     for number, make in enumerate(produces):
         seconds = [0.0]
         for index, size in enumerate(sizes):
-            steps = len(sizes) - index
-            if index and number % COMPLETE and is_clear(feed, make, size // STEP, steps, seconds[-1], max_seconds):
+            is_last = index == len(sizes) - 1
+            if is_last and number % COMPLETE and is_clear(feed, make, size // STEP, seconds[-1], max_seconds):
                 break
             seconds.append(measure_seconds(feed, make(size), 1))
             if seconds[-1] > MEASURABLE and (fault := _find_fault(feed, make, size, seconds[-2:], max_seconds)):
@@ -64,19 +63,14 @@ def find_growth_faults(
 
 
 def is_clear(
-    feed: Callable[[str], object],
-    make: Callable[[int], str],
-    size: int,
-    steps: int,
-    seconds: float,
-    max_seconds: float,
+    feed: Callable[[str], object], make: Callable[[int], str], size: int, seconds: float, max_seconds: float
 ) -> bool:
-    """Return whether no fault follows the `seconds` at `size`, `steps` below the limit: few, or clearly linear."""
-    if steps == 1 and seconds < MEASURABLE / STEP**3:
+    """Return whether no fault follows the `seconds` at `size`, a quarter of the limit: few, or clearly linear."""
+    if seconds < MEASURABLE / STEP**3:
         return True
-    if steps not in CLEAR_GROWTH or not CLEAR_SECONDS < seconds < max_seconds / MOST_GROWTH**steps:
+    if not CLEAR_SECONDS < seconds < max_seconds / MOST_GROWTH:
         return False
-    return seconds < measure_seconds(feed, make(size // STEP)) * CLEAR_GROWTH[steps]
+    return seconds < measure_seconds(feed, make(size // STEP)) * CLEAR_GROWTH
 
 
 def _find_fault(

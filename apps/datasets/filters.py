@@ -31,7 +31,7 @@ def list_searched(judgment: str = "") -> tuple[str, ...]:
 
 
 def find_judgments(text: str) -> list[int] | None:
-    """Return the keys of the judgments with every word of a search; None for more than FEW, or if it is empty.
+    """Return the keys of the judgments with every word of a search; None for more than FEW, or without words.
 
     This reads the table once, in its own order and by several processes. In the order of a list PostgreSQL looks up the
     judgment and the query of row after row until a page is full, which it never is for rare words.
@@ -57,8 +57,8 @@ class JudgmentSearchAdmin(LargeAdmin):
     judgment: ClassVar[str] = "pk"
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Model], search_term: str) -> Any:
-        is_short = queryset.order_by().values("pk")[: FEW + 1].count() <= FEW
-        keys = None if is_short else find_judgments(search_term)
+        is_long = search_term.strip() and queryset.order_by().values("pk")[: FEW + 1].count() > FEW
+        keys = find_judgments(search_term) if is_long else None
         if keys is None:
             return super().get_search_results(request, queryset, search_term)
         return queryset.filter(**{f"{self.judgment}__in": keys}), False

@@ -232,7 +232,7 @@ def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
         failed = benchmark.runs.filter(status=Run.Status.FAILED) | benchmark.runs.filter(failed_queries__gt=0)
         if not failed.exists():
             raise ConflictError(f"The benchmark {benchmark.name!r} has no failed runs to retry.")
-        runs = list(failed.select_related("index").filter(Q(index__status=Index.Status.READY) | Q(index=None)))
+        runs = list(failed.select_related(*INDEXES).filter(Q(index__status=Index.Status.READY) | Q(index=None)))
         built = [(run.pk, run.index, run.configuration) for run in runs if run.index]
         run_ids = [run.pk for run in runs if run.index is None] + [
             pk

@@ -147,7 +147,7 @@ class IndexForm(PageForm, ParameterFields):
         values = self.cleaned_data
         is_flat = values.get("strategy", "flat") in ("", "flat")
         if values.get("fit_encoder") and values.get("encoder") == "":
-            self.add_error("fit_encoder", "The input of no encoder ends: choose an encoder, or leave this out.")
+            self.add_error("fit_encoder", "Only an encoder has an input that ends: choose one, or leave this out.")
         if values.get("size") or not is_flat:
             return
         if values.get("overlap"):

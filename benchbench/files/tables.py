@@ -42,6 +42,7 @@ def render_line(values: Iterable[object]) -> str:
     return line.getvalue()
 
 
+IDS = ("id", "_id")  # in objects by id
 DELIMITERS = ",;\t|"
 QUOTED = re.compile(r'"(?:[^"]|"")*"?')
 NUMBER = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+)?%?")  # which names no column
@@ -163,12 +164,18 @@ def _find_rows(path: Path, first: bytes, *, is_alone: bool) -> list[Any] | None:
         value, is_alone, is_line = read_value(path), True, False
     lists = {key: rows for key, rows in value.items() if isinstance(rows, list) and rows and isinstance(rows[0], dict)}
     names = [key for key in value if key not in lists]
-    if is_alone and not assign_columns(names, {}, ()) and not is_document(names):
-        if len(lists) == 1:
+    known = assign_columns(names, {}, ())
+    if is_alone and not is_document(names):
+        if len(lists) == 1 and not known:
             return next(iter(lists.values()))
-        if names and all(isinstance(row, dict) for row in value.values()):
-            return [{"id": key, **row} for key, row in value.items()]
+        if len(known) < len(names) and all(_has_id(row, key) for key, row in value.items()):
+            return [{"id": key} | {name: row[name] for name in row if name not in IDS} for key, row in value.items()]
     return None if is_line else [value]
+
+
+def _has_id(row: object, key: str) -> bool:
+    """Return whether a row may have the id `key`: it is an object without another one."""
+    return isinstance(row, dict) and all(row.get(name, key) == key for name in IDS)
 
 
 def is_document(names: Iterable[str]) -> bool:

@@ -1,6 +1,7 @@
 """Indexes whose words cannot be read: another version of the analyzer built them, or they are damaged."""
 
 from functools import partial
+from itertools import count
 
 import pytest
 
@@ -9,7 +10,8 @@ from apps.operations.waiting import describe_wait
 from apps.operations.working import wait
 from apps.retrieval.models import Index, LexicalPiece
 from apps.retrieval.search import lexical_indexes
-from apps.retrieval.search.lexical_indexes import OUTDATED, locate_lexical_index
+from apps.retrieval.search.lexical_indexes import OUTDATED, USUAL, LexicalIndexError, locate_lexical_index
+from apps.retrieval.search.words import OpenWords
 from apps.retrieval.unread import list_index_warnings
 from benchbench import process
 from benchbench.errors import ConflictError
@@ -91,3 +93,20 @@ def test_run_without_its_index_has_no_figures(library):
     wait(retry(benchmark))
     sparse.refresh_from_db()
     assert (sparse.status, sparse.failed_queries) == ("completed", 0)
+
+
+def test_query_answered_in_another_repetition_did_not_fail(library, monkeypatch):
+    benchmark = benchmark_of(library, search_modes=["sparse"], execution="isolated", runs_per_query=2)
+    load, calls = OpenWords.load_bm25, count(1)
+
+    def fail_once(words, setting=USUAL):
+        if next(calls) == 5:  # after the warm-up
+            raise LexicalIndexError("It is damaged.")
+        return load(words, setting)
+
+    operation = launch(benchmark)
+    monkeypatch.setattr(OpenWords, "prepare", lambda words, setting: None)
+    monkeypatch.setattr(OpenWords, "load_bm25", fail_once)
+    wait(operation)
+    assert benchmark.runs.get().query_results.filter(error="It is damaged.").count() == 1
+    assert list(benchmark.runs.values_list("status", "failed_queries")) == [("completed", 0)]

@@ -154,6 +154,7 @@ JSON: dict[str, tuple[str, Any]] = {
         json.dumps({"id": "1", "title": "Pear", "body": PEAR[2], "images": [{"a": 1}]}),
     ),
     "objects by id": ("a.json", {"1": {"title": "Pear", "text": PEAR[2]}}),
+    "objects with their id": ("a.json", {"1": {"_id": "1", "title": "Pear", "text": PEAR[2]}}),
     "objects by id on lines": ("a.json", json.dumps({"1": {"title": "Pear", "text": PEAR[2]}}, indent=1)),
     "MongoDB's list": ("a.json", [{"_id": {"$oid": "1"}, "title": "Pear", "text": PEAR[2]}]),
     "MongoDB's lines": ("a.jsonl", json.dumps({"_id": {"$oid": "1"}, "title": "Pear", "text": PEAR[2]}) + "\n"),

@@ -108,6 +108,16 @@ def test_further_columns_are_metadata_and_are_said(tmp_path: Path) -> None:
         ),
         ("a.jsonl", lines({"id": {"$uuid": "5f"}, "text": "x"}), "a.jsonl, line 1 has no text in 'id'"),
         (
+            "a.jsonl",
+            lines({"id": "1", "text": "x"}, {"text": "y"}),
+            "a.jsonl, line 2 has no column of the documents' ids",
+        ),
+        (
+            "a.jsonl",
+            lines({"text": "x"}, {"id": "1", "text": "y"}),
+            "a.jsonl, line 2 has an id, and rows before it have",
+        ),
+        (
             "a.csv",
             "id,Text (en),Text (de)\n1,Pear,Birne\n",
             "The text may be in “Text (en)” or “Text (de)”: choose one under Columns",

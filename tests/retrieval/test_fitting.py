@@ -191,7 +191,7 @@ def test_form_and_command_offer_it(model: str, admin_client: Client) -> None:
     }
     fields |= {"precision": "float32", "fit_encoder": "on"}
     refused = admin_client.post(address, fields | {"encoder": ""})
-    assert "The input of no encoder ends: choose an encoder" in refused.content.decode()
+    assert "Only an encoder has an input that ends: choose one" in refused.content.decode()
     assert admin_client.post(address, fields).status_code == 302
     assert Index.objects.get(name="form").chunk_parameters == FIT
     call_command("build_index", str(collection), "--name", "command", "--encoder", model, "--fit-encoder")

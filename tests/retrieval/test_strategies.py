@@ -12,6 +12,7 @@ from apps.retrieval.models import Chunk
 from apps.retrieval.search.approximate import pgvector
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.strategies import STRATEGIES, StrategyError, get_strategy
+from apps.retrieval.strategies.base import Piece
 from benchbench.ir.chunking import ChunkingError
 from benchbench.ir.planning.ann import Ann
 from tests.retrieval.arms import require_installed
@@ -170,6 +171,11 @@ class TestLevelOfDetail:
         assert sections[0].text == "Some words that are cut. Some words that are cut. Some words"
         assert (pieces[-1].level, pieces[-1].children) == (2, (0, 1, 2))
         assert pieces[-1].text == f"Title {TEXT.strip()}"
+
+    def test_a_section_reaches_to_its_last_chunk(self):
+        chunks = [Piece(TEXT[start:end], start, end) for start, end in ((0, 50), (40, 140), (50, 100))]
+        (section, _) = get_strategy("lod_embed").add_levels(DocumentRecord("d", "Title", TEXT), chunks)[3:]
+        assert (section.start, section.end, section.children) == (0, 140, (0, 1, 2))
 
     def test_given_summary_represents_its_document(self):
         lod = get_strategy("lod_embed")

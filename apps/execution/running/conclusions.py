@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from datetime import datetime
 
+from django.db.models import Exists, OuterRef
+
 from apps.datasets.models import Query
 from apps.execution.running.engines import DECLARED, RETRIES, UNPROMPTED
 from apps.execution.running.latencies import LATENCIES, merge_records
@@ -134,12 +136,14 @@ def _warn_of_engine(planned: RunPlan, stage: EngineStage, notes: Notes, *, in_lo
 def _find_down(run: Run, planned: RunPlan, notes: Notes) -> str:
     """Return why a run whose engine, index or model went down for good has no figures, as a sentence, or "".
 
-    A query that a later attempt answered has the error no more.
+    A query that a later attempt, or another repetition, answered did not fail.
     """
     down = [sentence for stage in planned.stages for sentence in notes.lists[stage.key, DOWN]]
     if not down:
         return ""
-    return run.query_results.filter(error__in=down).values_list("error", flat=True).first() or ""
+    results = run.query_results.all()
+    failed = results.filter(~Exists(results.filter(query=OuterRef("query"), error="")), error__in=down)
+    return failed.values_list("error", flat=True).first() or ""
 
 
 def _find_first_error(run: Run) -> str | None:

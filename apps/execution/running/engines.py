@@ -55,6 +55,7 @@ class EngineSearch:
             questions, encode_ms = _build_questions(engine, queries)
             replies = ask_all(setting, questions, stage.depth + self.more, since=since, check=self.check)
         except EngineError as error:  # the declaration was changed meanwhile
+            note(notes, stage.key, DOWN, [error.message])
             return [Outcome(error=error.message)] * len(queries)
         _note(notes, stage, engine, replies)
         _note_cut(notes, stage, engine, queries)
@@ -76,6 +77,7 @@ class EngineSearch:
             depth = stage.depth + self.more
             replies = ask_all(setting, requests, depth, since=since, rate=loop.rate, check=self.check)
         except EngineError as error:
+            note(notes, stage.key, DOWN, [error.message])
             return [(Outcome(error=error.message), None)] * len(queries)
         _note(notes, stage, engine, replies)
         _note_cut(notes, stage, engine, queries)

@@ -71,18 +71,24 @@ class StageError(BenchbenchError):
     code = "stage"
 
 
+class ChangedModelError(BenchbenchError):
+    """A model gives other vectors than when an index was built."""
+
+    code = "stage"
+
+
 def time_encoding_afresh(index: OpenIndex, texts: list[str], stored_vectors: NDArray[np.float32], kind: Kind) -> float:
     """Encode texts again, and return the milliseconds per text.
 
-    The `stored_vectors` (n, d) rank the results, so they must come from the same model. Raises StageError
-    if they do not, and EncoderError.
+    The `stored_vectors` (n, d) rank the results, so they must come from the same model. Raises
+    ChangedModelError if they do not, and EncoderError.
     """
     encoder = load_index_encoder(index.index)
     vectors, ms = embed_queries(encoder, texts, kind)
     for row, flaw in find_vector_flaws(encoder, vectors, len(texts)).items():
         raise build_vector_error(encoder.model_name, f"the query {texts[row][:80]!r}", flaw)
     if not index.index.vector_source and (np.einsum("qd,qd->q", vectors, stored_vectors) < MIN_COSINE).any():
-        raise StageError(
+        raise ChangedModelError(
             f"Encoding a query again with {index.index.encoder} gave a vector other than the stored one: the model's "
             "files have changed. Make a new version of the index."
         )

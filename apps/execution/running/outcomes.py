@@ -10,15 +10,20 @@ import numpy as np
 from django.conf import settings
 
 from apps.execution.running.open_indexes import StageError
+from apps.retrieval.encoders import EncoderError
 from apps.retrieval.encoders.base import Kind
 from apps.retrieval.encoders.encoding import TextVector, time_encoding
 from apps.retrieval.models import Index
 from apps.retrieval.search.open_indexes import OpenIndex
+from apps.retrieval.stores.base import AnswerError
+from benchbench.ir.compression import QueryTruncationError
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.planning.stages import FuseStage, LocateStage, MergeStage, OfIndex
-from benchbench.ir.ranking import rrf, weighted
+from benchbench.ir.ranking import RankingError, rrf, weighted
 from benchbench.ir.records import NO_CALLS, Calls, ScoredList
 
+# Errors that a single query may cause; others are of the model or index of all.
+QUERY_ERRORS = (AnswerError, EncoderError, RankingError, StageError, QueryTruncationError)
 STALLS, DOWN = "stalls", "down"  # keys of a stage's notes
 
 # Notes of a batch by stage: STALLS, a number; DOWN, sentences; other notes are ids of queries (see `Approximation`), so

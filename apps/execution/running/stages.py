@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from apps.datasets.models import Query
 from apps.execution.running.excluding import NO_EXCLUSION, Exclusion
-from apps.execution.running.open_indexes import StageError, find_unread, prepare_index, time_encoding_afresh
+from apps.execution.running.open_indexes import find_unread, prepare_index, time_encoding_afresh
 from apps.execution.running.outcomes import (
     DOWN,
+    QUERY_ERRORS,
     BatchNotes,
     Outcome,
     build_outcome,
@@ -28,7 +29,6 @@ from apps.operations.handlers import Faults
 from apps.operations.leasing import Stopped
 from apps.operations.metrics import count_vectors
 from apps.operations.workers.watchdog import about
-from apps.retrieval.encoders import EncoderError
 from apps.retrieval.encoders.base import CUT, Kind
 from apps.retrieval.encoders.encoding import TextVector, compute_query_vectors
 from apps.retrieval.filters import Filter, add_share
@@ -37,19 +37,16 @@ from apps.retrieval.search.open_indexes import OpenIndex
 from apps.retrieval.strategies.base import Answer
 from benchbench.database.tables import closing_cursors
 from benchbench.errors import BenchbenchError, UnfitWorkerError, error_text
-from benchbench.ir.compression import QueryTruncationError
 from benchbench.ir.planning import stages as planned
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.lexical import FULL_TEXT
 from benchbench.ir.planning.plan import Plan
-from benchbench.ir.ranking import RankingError
 from benchbench.ir.records import Calls, ScoredList
 
 Search = Callable[[OpenIndex, list[int]], list[Answer]]
 Outcomes = list[Outcome]
 Work = Callable[[list[int]], Outcomes]  # of the numbers of queries
 FirstStage = planned.DenseStage | planned.LexicalStage
-QUERY_ERRORS = (EncoderError, RankingError, StageError, QueryTruncationError)  # errors that a single query may cause
 
 
 @dataclass(eq=False)
@@ -159,9 +156,10 @@ class Stages:
         Then the stage is down: means over the other batches would be those of no sample that was drawn.
         """
         if isinstance(error, BenchbenchError) and not isinstance(error, QUERY_ERRORS):
-            self.faults.add(str(error), error)
-            note(self.notes, stage, DOWN, [str(error)])  # a missing model or index
-            return [Outcome(error=str(error))] * len(ready)
+            message = error_text(error)
+            self.faults.add(message, error)
+            note(self.notes, stage, DOWN, [message])  # a missing model or index
+            return [Outcome(error=message)] * len(ready)
         return [self._run_alone(work, number) for number in ready]
 
     def _run_alone(self, work: Work, number: int) -> Outcome:

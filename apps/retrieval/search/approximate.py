@@ -20,7 +20,7 @@ from apps.retrieval.search import exact, pgvector
 from apps.retrieval.search.admission import Among
 from apps.retrieval.search.vectors import build_table_error, locate_vectors
 from apps.retrieval.stores import STORES
-from apps.retrieval.stores.base import Collection, Nominate, StoreError
+from apps.retrieval.stores.base import AnswerError, Collection, Nominate, StoreError
 from apps.retrieval.stores.filling import OpenCollection, name_collection, open_collection
 from apps.retrieval.stores.memory_store import CompressedCollection
 from apps.retrieval.strategies.base import Answer
@@ -207,7 +207,7 @@ class ApproximateView:
         """Return the results of a store that compares all vectors: the same as those of exact search.
 
         The store compares in float32, so chunks that it leaves out may score as high as the result at `depth`. So more
-        are requested until the last nominee scores lower by RESCORE_BAND. Raises StoreError if too few are returned.
+        are requested until the last nominee scores lower by RESCORE_BAND. Raises AnswerError if too few are returned.
         """
         limit, admitted = depth + SPARE, self._count_admitted(mask)
         while True:
@@ -215,7 +215,7 @@ class ApproximateView:
             if len(ids) < min(limit, admitted):
                 if mask is not None:
                     return self._search_exactly(query, depth, mask)
-                raise StoreError(
+                raise AnswerError(
                     f"{self._setting} returned {len(ids):,} of {min(limit, admitted):,} requested chunks, so it does "
                     "not compare all. Leave it out, or try another version of the store."
                 )
@@ -239,13 +239,17 @@ class ApproximateView:
         return score_pairs(self._vectors.take(ids, axis=0), query)  # indexing by brackets takes 1.5 times as long
 
     def _find_nominees(self, nominate: Nominate, query: Vectors, depth: int, mask: Mask | None) -> Positions:
-        """Return the store's valid nominees, ascending. Raises StoreError for unknown or repeated positions."""
+        """Return the store's valid nominees, ascending. Raises AnswerError for unknown or repeated positions."""
         ids = np.sort(nominate(query, depth))
         if len(ids) and not (ids[0] >= 0 and ids[-1] < len(self._vectors)):
             if self._collection is None:
                 raise build_table_error(self._index)
-            raise StoreError(f"{self._setting} returned a chunk that does not exist: try another version of the store.")
+            raise AnswerError(
+                f"{self._setting} returned a chunk that does not exist: try another version of the store."
+            )
         if np.count_nonzero(ids[1:] == ids[:-1]):
-            raise StoreError(f"{self._setting} returned a chunk twice for one query: try another version of the store.")
+            raise AnswerError(
+                f"{self._setting} returned a chunk twice for one query: try another version of the store."
+            )
         # The metadata of a document may have changed since the table was filled.
         return ids if mask is None else ids[mask[ids]]

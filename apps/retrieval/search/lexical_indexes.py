@@ -119,6 +119,10 @@ def locate_lexical_index(lexical_index: LexicalIndex) -> Path:
     return Path(settings.BENCHBENCH_VECTOR_DIR) / f"{lexical_index.pk.hex}.words"
 
 
+def describe_outdated(index: object) -> str:
+    return f'The words of the index "{index}" cannot be read: {OUTDATED}. Make a new version of the index.'
+
+
 def read_current_analyzer(lexical_index: LexicalIndex) -> Analyzer | None:
     """Return the analyzer that made the terms of an index; None if another version of it or of its packages did."""
     analyzer = read_analyzer(lexical_index.parameters)
@@ -133,10 +137,7 @@ def load_lexical_index(lexical_index: LexicalIndex) -> Bm25:
     """
     analyzer = read_current_analyzer(lexical_index)
     if analyzer is None:
-        raise OutdatedWordsError(
-            f"The lexical index {lexical_index.pk} cannot be read: {OUTDATED}. Make a new version of the indexes that "
-            "use it."
-        )
+        raise OutdatedWordsError(describe_outdated(lexical_index.index_set.first()))
     make = partial(_read_pieces, lexical_index)
     file, shape = locate_lexical_index(lexical_index), (lexical_index.size_bytes,)
     archive = load_array(file, np.uint8, shape, holds=lexical_index.fingerprint, make=make)

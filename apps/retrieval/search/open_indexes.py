@@ -256,8 +256,7 @@ process.add(_open.clear)
 def open_index(index: Index) -> OpenIndex:
     """Return an index ready for search, from this process's LRU cache.
 
-    An index whose files changed since is opened, and so checked, again. Raises SearchError, VectorsError, OutputError,
-    LexicalIndexError.
+    An index whose files changed since is opened, and so checked, again. Raises SearchError, VectorsError, OutputError.
     """
     with _opening:  # threads of a run under load share them
         opened = _open.pop(index.pk, None)

@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from apps.retrieval.analysis.analyzers import Analyzer, describe_missing_parts
 from apps.retrieval.models import ChunkSet, Index, LexicalIndex
 from apps.retrieval.search import full_text
-from apps.retrieval.search.lexical import Bm25, read_analyzer
+from apps.retrieval.search.lexical import Bm25
 from apps.retrieval.search.lexical_indexes import (
-    OUTDATED,
     USUAL,
     choose_analyzer,
+    describe_outdated,
     find_lexical_index,
     load_lexical_index,
     locate_lexical_index,
@@ -54,7 +55,7 @@ def describe_outdated_words(index: Index, setting: Lexical = USUAL) -> str:
     stored = None if setting.is_built_by_run else index.lexical_index
     if stored is None or read_current_analyzer(stored) is not None:
         return ""
-    return f'The words of the index "{index}" cannot be read: {OUTDATED}. Make a new version of the index.'
+    return describe_outdated(index)
 
 
 def describe_missing_words(lexical: str) -> str:
@@ -91,8 +92,9 @@ class OpenWords:
     def __init__(self, index: Index) -> None:
         assert index.chunk_set is not None
         self._index, self._chunk_set = index, index.chunk_set
-        self._loaded: dict[Analyzer, Bm25] = {}
+        self._loaded: dict[Analyzer | None, Bm25] = {}  # None: the usual words of the index
         self._mapped: dict[Path, Any] = {}
+        self._loading = Lock()
 
     @property
     def is_current(self) -> bool:
@@ -132,17 +134,17 @@ class OpenWords:
         usual = self._index.lexical_index
         if usual is None:
             raise SearchError(f'The index "{self._index}" has no BM25 index: make a version of it with BM25.')
-        is_built = setting.is_built_by_run
-        analyzer = choose_analyzer(self._chunk_set, setting) if is_built else read_analyzer(usual.parameters)
-        bm25 = self._loaded.get(analyzer) or self._load(self._require(setting) if is_built else usual)
+        analyzer = choose_analyzer(self._chunk_set, setting) if setting.is_built_by_run else None
+        with self._loading:
+            bm25 = self._loaded.get(analyzer) or self._load(analyzer, self._require(setting) if analyzer else usual)
         return bm25.tune(setting["k1"], setting["b"])
 
-    def _load(self, stored: LexicalIndex) -> Bm25:
+    def _load(self, analyzer: Analyzer | None, stored: LexicalIndex) -> Bm25:
         bm25 = load_lexical_index(stored)
         bm25.search(["warm"], 1)  # triggers imports, to keep them out of the first query's cost
         file = locate_lexical_index(stored)
-        self._mapped[file] = find_identity(file)
-        self._loaded[bm25.analyzer] = bm25
+        self._mapped = self._mapped | {file: find_identity(file)}
+        self._loaded = self._loaded | {analyzer: bm25}
         return bm25
 
     def _require(self, setting: Lexical) -> LexicalIndex:

@@ -17,6 +17,10 @@ class StoreError(BenchbenchError):
     code = "store"
 
 
+class AnswerError(StoreError):
+    """A vector store returned an invalid result for a query."""
+
+
 class Collection(Protocol):
     """The vectors of an index in a store, open for search until closed."""
 

@@ -59,7 +59,7 @@ class LODEmbedStrategy(RetrievalStrategy):
 
 def build_section(document: DocumentRecord, number: int | None, leaves: Sequence[Piece], indices: list[int]) -> Piece:
     """Return the summary piece of the chunks at `indices`, which belong to one section or to none."""
-    start, end = leaves[indices[0]].start, leaves[indices[-1]].end
+    start, end = leaves[indices[0]].start, max(leaves[index].end for index in indices)
     heading = document.title if number is None else document.sections[number].heading
     body = re.sub(rf"\A\s*(?:#+\s*)?{re.escape(heading)}\s*(?:#+\s*)?", "", document.text[start:end])
     text = f"{heading} {find_first_sentences(body)}".strip() or leaves[indices[0]].text
