@@ -1,7 +1,7 @@
 """Judgments in lists: the title of the document with each reference, where a mapping that the user sees has it."""
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
@@ -87,5 +87,9 @@ def test_previews_show_titles_of_the_chosen_collection(owner: User, client: Clie
     assert ": tea/Oolong, grade 1" in page
     assert ": x, grade 1" in page
     assert "Green tea" not in preview("")
-    client.force_login(make_staff("ben"))
-    assert "Green tea" not in preview(collection.pk)
+    ben = make_staff("ben")
+    Collection.objects.update(owner=ben)
+    client.force_login(ben)
+    assert ": a, “Green tea”, grade 1" in preview(collection.pk)
+    ben.user_permissions.remove(Permission.objects.get(codename="view_document"))
+    assert ": a, grade 1" in preview(collection.pk)

@@ -5,15 +5,18 @@ from itertools import count
 
 import pytest
 
-from apps.execution.launching import launch, retry
+from apps.execution.launching import cancel, launch, retry
+from apps.execution.running.builds import load_builds
+from apps.operations.models import Operation
 from apps.operations.waiting import describe_wait
 from apps.operations.working import wait
-from apps.retrieval.models import Index, LexicalPiece
+from apps.retrieval.models import Index, LexicalIndex, LexicalPiece
 from apps.retrieval.search import lexical_indexes
 from apps.retrieval.search.lexical_indexes import OUTDATED, USUAL, LexicalIndexError, locate_lexical_index
 from apps.retrieval.search.words import OpenWords
 from apps.retrieval.unread import list_index_warnings
 from benchbench import process
+from benchbench.database.failures import read_again
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.approximated import benchmark_of, work_one
@@ -110,3 +113,21 @@ def test_query_answered_in_another_repetition_did_not_fail(library, monkeypatch)
     wait(operation)
     assert benchmark.runs.get().query_results.filter(error="It is damaged.").count() == 1
     assert list(benchmark.runs.values_list("status", "failed_queries")) == [("completed", 0)]
+
+
+def test_words_built_again_are_those_of_all_queries(library, upgrade):
+    benchmark = benchmark_of(library, search_modes=["sparse"], lexical=["bm25(language=german)"])
+    operation = launch(benchmark)
+    for _ in range(2):  # it builds the words, and searches some queries
+        work_one(operation)
+    upgrade()
+    process.reset_all()
+    work_one(operation)
+    assert OUTDATED in describe_wait(read_again(Operation.objects.all(), operation.pk))
+    cancel(benchmark)
+    wait(launch(benchmark))
+    assert list(benchmark.runs.values_list("status", "failed_queries")) == [("completed", 0)]
+    (words,) = LexicalIndex.objects.filter(parameters__analyzer__language="german").order_by("-completed_at")[:1]
+    (builds,) = load_builds(benchmark).values()
+    assert set(builds.values()) == {words.fingerprint}
+    assert len(builds) == benchmark.dataset_version.query_count

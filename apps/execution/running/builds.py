@@ -1,7 +1,8 @@
-"""Builds of approximate indexes: which one each batch searched, and what becomes of lists by another one.
+"""Builds of approximate indexes and of words: which one each batch searched, and what becomes of lists by another one.
 
 Most methods are random: an index that was built again, by a restore, a REINDEX or another machine, may find other
-chunks. So the lists of a run come from one build, or the run says that they do not.
+chunks. Words that a run builds are built again by another version of the analyzer. So the lists of a run come from one
+build, or the run says that they do not.
 """
 
 from collections import Counter, defaultdict
@@ -10,14 +11,16 @@ from contextlib import suppress
 
 from apps.records.models import Benchmark, Run, StageList
 from apps.records.models.batches import load_searched_builds
-from apps.records.planning import plan_of
+from apps.records.planning import is_prepared, plan_of
 from apps.retrieval.search.arms import find_build
 from apps.retrieval.search.open_indexes import OpenIndex
+from apps.retrieval.search.words import find_words
 from benchbench.database.ordered import delete_in_order
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import Ann
+from benchbench.ir.planning.lexical import Lexical
 from benchbench.ir.planning.plan import Plan
-from benchbench.ir.planning.stages import DenseStage
+from benchbench.ir.planning.stages import DenseStage, LexicalStage
 
 Builds = Mapping[str, Mapping[int, str]]  # by stage key and query
 
@@ -29,6 +32,10 @@ def find_builds(plan: Plan, indexes: Mapping[str | None, OpenIndex]) -> dict[str
         if isinstance(stage, DenseStage) and stage.ann != "exact":
             with suppress(BenchbenchError):
                 builds[stage.key] = find_build(indexes[stage.index].index, Ann.parse(stage.ann))
+        elif isinstance(stage, LexicalStage) and is_prepared(stage):
+            chunk_set = indexes[stage.index].index.chunk_set
+            words = find_words(chunk_set, Lexical.parse(stage.lexical)) if chunk_set else None
+            builds[stage.key] = words.fingerprint if words else ""
     return {key: build for key, build in builds.items() if build}
 
 
@@ -57,8 +64,10 @@ def discard_other_builds(benchmark: Benchmark, runs: Sequence[Run], prepared: Ma
     for planned in plan_of(runs).runs:
         run, keys = by_key[planned.run_key], {stage.key for stage in planned.stages} & changed
         if keys & shared:
+            configuration = run.configuration
+            searched = configuration.lexical if configuration.ann == "exact" else configuration.ann
             refused[run] = (
-                f"The index of {run.configuration.ann} was built again since runs that share its lists completed, and "
+                f"The index of {searched} was built again since runs that share its lists completed, and "
                 "may find other chunks: clone the benchmark, and start the clone."
             )
         elif keys:

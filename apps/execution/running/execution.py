@@ -25,7 +25,7 @@ from apps.execution.running.finishing import load_benchmark
 from apps.execution.running.latencies import Loop
 from apps.execution.running.load import Loaded, LoadedRun
 from apps.execution.running.open_indexes import OpenIndexes, prepare
-from apps.execution.running.outcomes import BatchNotes, Outcome, note
+from apps.execution.running.outcomes import BatchNotes, Outcome, add_notes
 from apps.execution.running.pairs import Pairs, PinnedRerankers
 from apps.execution.running.rankings import build_final_lists, build_stage_lists
 from apps.execution.running.stages import Stages
@@ -195,7 +195,8 @@ def run_shared(work: Work) -> tuple[list[FinalList], dict[str, list[Outcome]], B
     stages = work.build_stages(work.queries, pairs=Pairs(work.benchmark))
     outcomes = stages.run(work.plan, on_stage=report)
     lists = build_final_lists(work.lists, outcomes, work.query_ids, work.indexes, max_k=work.max_k)
-    return list(lists), outcomes, stages.notes | work.notes
+    add_notes(stages.notes, work.notes)
+    return list(lists), outcomes, stages.notes
 
 
 def run_isolated(work: Work, truth: Truth) -> tuple[list[FinalList], dict[str, list[Outcome]], BatchNotes]:
@@ -250,9 +251,7 @@ class _Isolated:
         self.done_units += count_query_units(self.plans[key])
         work.lease.report(self.done_units)
         _merge(self.outcomes, loaded.outcomes, number, repetition)
-        for stage_key, stage_notes in loaded.notes.items() if repetition == 1 else ():
-            for name, addition in stage_notes.items():
-                note(work.notes, stage_key, name, addition)
+        add_notes(work.notes, loaded.notes if repetition == 1 else {})
 
     def report(self) -> None:
         """Report the provisional means, if it is time."""

@@ -157,4 +157,4 @@ def _prepare(index: Index | None, stage: Stage) -> dict[str, object]:
     assert isinstance(stage, LexicalStage)
     started = time.perf_counter()
     words = make_words(index.chunk_set, Lexical.parse(stage.lexical))
-    return {"bytes": words.size_bytes, "seconds": round(time.perf_counter() - started, 3)}
+    return {"bytes": words.size_bytes, "seconds": round(time.perf_counter() - started, 3), "build": words.fingerprint}

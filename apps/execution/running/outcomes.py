@@ -38,6 +38,13 @@ def note(notes: BatchNotes, stage: str, name: str, addition: object) -> None:
     stage_notes[name] = stage_notes[name] + addition if name in stage_notes else addition
 
 
+def add_notes(notes: BatchNotes, further: BatchNotes) -> None:
+    """Add further notes to those of the same stages."""
+    for stage, named in further.items():
+        for name, addition in named.items():
+            note(notes, stage, name, addition)
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The result of a stage for one query: a query vector or a scored list, or its error or that of an earlier stage.

@@ -60,6 +60,12 @@ def find_lexical_index(chunk_set: ChunkSet, analyzer: Analyzer) -> LexicalIndex 
     return LexicalIndex.objects.filter(fingerprint=build_key(chunk_set.fingerprint, analyzer)).first()
 
 
+def has_outdated_words(chunk_set: ChunkSet, setting: Lexical) -> bool:
+    """Return whether a chunk set has words by the analyzer of a setting, perhaps of another version."""
+    parameters = {} if setting.engine != ENGINE else describe_index(choose_analyzer(chunk_set, setting))
+    return LexicalIndex.objects.filter(chunk_set=chunk_set, engine=ENGINE, parameters=parameters).exists()
+
+
 @transaction.atomic
 def make_lexical_index(chunk_set: ChunkSet, setting: Lexical = USUAL) -> LexicalIndex:
     """Return the BM25 index of a chunk set by the analyzer of a setting, built in one transaction if missing."""

@@ -11,9 +11,11 @@ from apps.retrieval.search import full_text
 from apps.retrieval.search.lexical import Bm25
 from apps.retrieval.search.lexical_indexes import (
     USUAL,
+    OutdatedWordsError,
     choose_analyzer,
     describe_outdated,
     find_lexical_index,
+    has_outdated_words,
     load_lexical_index,
     locate_lexical_index,
     make_lexical_index,
@@ -149,6 +151,8 @@ class OpenWords:
 
     def _require(self, setting: Lexical) -> LexicalIndex:
         words = find_words(self._chunk_set, setting)
+        if words is None and has_outdated_words(self._chunk_set, setting):
+            raise OutdatedWordsError(describe_outdated(self._index))
         if words is None:
             raise SearchError(
                 f'The chunks of the index "{self._index}" are not indexed for {setting}: start a benchmark with it to '
