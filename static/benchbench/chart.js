@@ -31,12 +31,12 @@ function themed(layout) {
     };
 }
 
-const OF_VALUES = [".3~f", "+.2~f"]; // formats of axes of measures and their differences
+const OF_VALUES = new Set([".3~f", "+.2~f"]); // formats of axes of measures and their differences
 
 // Values have no zero before the point, as in tables, which Plotly's formats cannot say.
 function shortenTicks(element) {
     for (const name of ["x", "y"]) {
-        if (!OF_VALUES.includes(element.layout[`${name}axis`]?.tickformat)) continue;
+        if (!OF_VALUES.has(element.layout[`${name}axis`]?.tickformat)) continue;
         for (const tick of element.querySelectorAll(`.${name}tick text`)) {
             tick.textContent = tick.textContent.replace(/^([+−-]?)0\./, "$1.");
         }
