@@ -143,7 +143,7 @@ def read_table_of_documents(
                 reading.columns |= {column: name for name, column in fields.items()}
                 has_more = len(row) > len({*fields.values()})
                 if NUMBERED in reading.warnings and "id" in fields:
-                    raise DocumentError(f"{location} has an id, and rows before it have none: add one to each row.")
+                    raise DocumentError(f"{location} has an id, which rows before it lack: add one to each row.")
                 if documents is None and "text" in fields and "id" not in reading.columns.values() and not has_more:
                     reading.warnings += [] if NUMBERED in reading.warnings else [NUMBERED]
                     row, fields = {ROW: str(number), **row}, {"id": ROW, **fields}

@@ -164,11 +164,11 @@ def _find_rows(path: Path, first: bytes, *, is_alone: bool) -> list[Any] | None:
         value, is_alone, is_line = read_value(path), True, False
     lists = {key: rows for key, rows in value.items() if isinstance(rows, list) and rows and isinstance(rows[0], dict)}
     names = [key for key in value if key not in lists]
-    known = assign_columns(names, {}, ())
+    columns = assign_columns(names, {}, ())
     if is_alone and not is_document(names):
-        if len(lists) == 1 and not known:
+        if len(lists) == 1 and not columns:
             return next(iter(lists.values()))
-        if len(known) < len(names) and all(_has_id(row, key) for key, row in value.items()):
+        if len(columns) < len(names) and all(_has_id(row, key) for key, row in value.items()):
             return [{"id": key} | {name: row[name] for name in row if name not in IDS} for key, row in value.items()]
     return None if is_line else [value]
 

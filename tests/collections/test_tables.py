@@ -115,7 +115,7 @@ def test_further_columns_are_metadata_and_are_said(tmp_path: Path) -> None:
         (
             "a.jsonl",
             lines({"text": "x"}, {"id": "1", "text": "y"}),
-            "a.jsonl, line 2 has an id, and rows before it have",
+            "a.jsonl, line 2 has an id, which rows before it lack",
         ),
         (
             "a.csv",

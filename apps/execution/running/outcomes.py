@@ -40,8 +40,8 @@ def note(notes: BatchNotes, stage: str, name: str, addition: object) -> None:
 
 def add_notes(notes: BatchNotes, further: BatchNotes) -> None:
     """Add further notes to those of the same stages."""
-    for stage, named in further.items():
-        for name, addition in named.items():
+    for stage, additions in further.items():
+        for name, addition in additions.items():
             note(notes, stage, name, addition)
 
 
