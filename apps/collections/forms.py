@@ -45,8 +45,9 @@ class DocumentsForm(PageForm):
 
 
 class LanguageField(forms.ChoiceField):
-    def __init__(self, **options: Any) -> None:
-        super().__init__(required=False, choices=[("", "Guess from the documents"), *list_choices()], **options)
+    def __init__(self, *, help_text: str, label: str | None = None) -> None:
+        choices = [("", "Guess from the documents"), *list_choices()]
+        super().__init__(required=False, choices=choices, label=label, help_text=help_text)
 
 
 class CollectionForm(DocumentsForm):
@@ -122,4 +123,6 @@ class CorpusForm(DocumentsForm):
             ".zip",
         ),
     )
-    language = LanguageField(label="Their language", help_text="Lexical search normalises and stems words by it.")
+    language = LanguageField(
+        label="Language of uploaded documents", help_text="Lexical search normalises and stems words by it."
+    )

@@ -119,7 +119,7 @@ class EvaluationForm(JudgedForm, CorpusForm):
     )
 
     sections = (
-        ("Documents", "What is searched.", ("corpus", "language", "collection")),
+        ("Documents", "What is searched.", ("corpus", "collection", "language")),
         ("Queries", "What is asked, with the documents that answer it.", ("queries", "dataset")),
         ("Question", "", ("question", "encoder")),
         ("Judged queries", "How the uploaded files are read.", QueriesForm.options),
