@@ -239,7 +239,7 @@ def _list_chips(listing: ChangeList) -> Iterator[tuple[str, list[tuple[str, str,
         visible_choices = choices if len(choices) <= MAX_CHIPS else [choice for choice in choices if choice["selected"]]
         chips = [
             (
-                _write_label(spec, str(label if label not in (empty, EMPTY) else "none")),
+                "none" if label in (empty, EMPTY) else _write_label(spec, str(label)),
                 (every if chosen else choice)["query_string"],
                 chosen,
             )

@@ -53,7 +53,7 @@ def test_round_page_shows_progress_and_available_actions(client_of_olga, split):
     assert "The judges are split on 1 item: decide" in state
     assert "kappa" in state
     assert "Differences between the runs" in state
-    assert "is the probability that judging all pairs gives this result." in state
+    assert "the probability that judging all pairs gives this result." in state
     for explained in ("For all possible grades", "Settled"):
         assert f"<dt>{explained}</dt>" in state
 
