@@ -156,10 +156,9 @@ class Stages:
         Then the stage is down: means over the other batches would be those of no sample that was drawn.
         """
         if isinstance(error, BenchbenchError) and not isinstance(error, QUERY_ERRORS):
-            message = error_text(error)
-            self.faults.add(message, error)
-            note(self.notes, stage, DOWN, [message])  # a missing model or index
-            return [Outcome(error=message)] * len(ready)
+            self.faults.add(str(error), error)
+            note(self.notes, stage, DOWN, [str(error)])  # a missing model or index; a full disk is named by its folder
+            return [Outcome(error=str(error))] * len(ready)
         return [self._run_alone(work, number) for number in ready]
 
     def _run_alone(self, work: Work, number: int) -> Outcome:
