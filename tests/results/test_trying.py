@@ -23,6 +23,7 @@ from apps.records.models import Benchmark, QueryResult
 from apps.results.trial_search import search
 from apps.results.trying import MAX_HITS, Trial
 from apps.retrieval.models import ChunkSet, Index
+from apps.retrieval.search import lexical_indexes
 from apps.retrieval.search.words import make_words
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.lexical import Lexical
@@ -201,6 +202,9 @@ def test_indexes_that_cannot_answer_are_refused(client, finished):
     collection, index = Collection.objects.get(), Index.objects.get()
     page = reverse("admin:collection_try", args=[collection.pk])
     requests = {"q": "pear", "index": index.pk, "way": "hybrid", "top_k": 12}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lexical_indexes, "RULES", lexical_indexes.RULES + 1)
+        assert "cannot be read: another version of BenchBench" in text_of(client.get(page, requests))
     Index.objects.update(lexical_index=None)
     assert "has no BM25 index: choose dense search" in text_of(client.get(page, requests))
     assert client.post(f"{page}0/?q=pear&way=dense&top_k=0&index={index.pk}").status_code == 404

@@ -67,8 +67,8 @@ def discard_other_builds(benchmark: Benchmark, runs: Sequence[Run], prepared: Ma
             configuration = run.configuration
             searched = configuration.lexical if configuration.ann == "exact" else configuration.ann
             refused[run] = (
-                f"The index of {searched} was built again since runs that share its lists completed, and "
-                "may find other chunks: clone the benchmark, and start the clone."
+                f"The index of {searched} was built again since runs that share its lists completed, and may find "
+                "other chunks: clone the benchmark, and start the clone."
             )
         elif keys:
             sources.add(run.source_id)

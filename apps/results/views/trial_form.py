@@ -12,7 +12,7 @@ from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.results.trying import Trial
 from apps.retrieval.models import Index
-from apps.retrieval.search.words import find_words
+from apps.retrieval.search.words import describe_outdated_words, find_words
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.access import AnyUser, visible
 from benchbench.ir.planning.configuration import DEFAULTS
@@ -207,7 +207,7 @@ def _find_problem(side: Side) -> str:
         return f"The index “{side.index}” has no BM25 index: choose dense search or another index."
     if setting.is_built_by_run and find_words(side.index.chunk_set, setting) is None:
         return f"The index “{side.index}” has no words of {setting.words}: a benchmark with it indexes them."
-    return ""
+    return describe_outdated_words(side.index, setting)
 
 
 def list_indexes(collection: Collection, user: AnyUser) -> QuerySet[Index]:

@@ -62,8 +62,10 @@ def find_lexical_index(chunk_set: ChunkSet, analyzer: Analyzer) -> LexicalIndex 
 
 def has_outdated_words(chunk_set: ChunkSet, setting: Lexical) -> bool:
     """Return whether a chunk set has words by the analyzer of a setting, perhaps of another version."""
-    parameters = {} if setting.engine != ENGINE else describe_index(choose_analyzer(chunk_set, setting))
-    return LexicalIndex.objects.filter(chunk_set=chunk_set, engine=ENGINE, parameters=parameters).exists()
+    if setting.engine != ENGINE:
+        return False
+    parameters = describe_index(choose_analyzer(chunk_set, setting))
+    return chunk_set.lexical_indexes.filter(engine=ENGINE, parameters=parameters).exists()
 
 
 @transaction.atomic
