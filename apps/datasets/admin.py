@@ -12,19 +12,10 @@ from unfold.decorators import display
 
 from apps.accounts.selected import ArchiveFilter, TagFilter, TaggedAdmin
 from apps.datasets.editing.drafts import build_difference, count_changes, discard_draft
-from apps.datasets.filters import (
-    KIND_FILTERS,
-    SEARCH_HELP,
-    FormatFilter,
-    GradeFilter,
-    JudgmentSearchAdmin,
-    NewestFilter,
-    RelevantFilter,
-    list_searched,
-    name_format,
-)
+from apps.datasets.filters import KIND_FILTERS, FormatFilter, GradeFilter, NewestFilter, RelevantFilter, name_format
 from apps.datasets.formats.registry import WRITERS
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
+from apps.datasets.searching import SEARCH_HELP, JudgmentSearchAdmin, list_searched
 from apps.datasets.views import datasets as views
 from apps.datasets.views import queries as query_views
 from benchbench.access import AnyUser, may_change

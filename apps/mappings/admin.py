@@ -11,9 +11,9 @@ from unfold.decorators import display
 
 from apps.collections.models import Collection
 from apps.datasets.editing.drafts import find_draft
-from apps.datasets.filters import SEARCH_HELP, JudgmentSearchAdmin, list_searched
 from apps.datasets.formats.registry import WRITERS
 from apps.datasets.models import Dataset, Judgment
+from apps.datasets.searching import SEARCH_HELP, JudgmentSearchAdmin, list_searched
 from apps.engines.declarations import list_engines
 from apps.mappings import views
 from apps.mappings.creating import delete_dataset, delete_mapping

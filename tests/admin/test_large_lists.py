@@ -8,7 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from apps.collections.models import Document
-from apps.datasets import filters
+from apps.datasets import searching
 from apps.datasets.models import Judgment, Query
 from apps.mappings.models import Resolution
 from apps.mappings.resolving import resolve
@@ -35,8 +35,8 @@ def test_small_lists_have_exact_numbers(admin_client: Client) -> None:
 def test_judgments_are_searched_by_query_and_document(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch, few: int, queries: int
 ) -> None:
-    monkeypatch.setattr(filters, "FEW", few)
-    monkeypatch.setattr(filters, "MOST_QUERIES", queries)
+    monkeypatch.setattr(searching, "FEW", few)
+    monkeypatch.setattr(searching, "MOST_QUERIES", queries)
     judged = {"q1": [({"document_id": "MED-17"}, 2)], "q2": [({"uri": "https://a.example/red.html"}, 1)]}
     dataset = make_dataset(judged, name="F")
     resolve(make_mapping(dataset, make_collection(documents=[{"external_id": "MED-17"}])))
