@@ -179,17 +179,17 @@ def show_values(markup: str) -> str:
         value, _ = JSONDecoder().raw_decode(unescape(strip_tags(markup)).strip())
     except JSONDecodeError:
         return markup
-    return _render_value("", value)
+    return render_value(value)
 
 
-def _render_value(name: str, value: Any) -> SafeString:
+def render_value(value: Any) -> SafeString:
+    """Return a value of JSON in HTML: an object as labelled values, numbers to six digits."""
     if isinstance(value, dict) and value:
-        items = [(key.replace("_", " "), _render_value(key, each)) for key, each in value.items()]
+        items = [(key.replace("_", " "), render_value(each)) for key, each in value.items()]
         return format_html('<dl class="bb-values">{}</dl>', format_html_join("", "<dt>{}</dt><dd>{}</dd>", items))
     if isinstance(value, list) and value:
-        return format_html_join(
-            "" if isinstance(value[0], dict) else ", ", "{}", [(_render_value(name, each),) for each in value]
-        )
+        between = "" if isinstance(value[0], dict) else ", "
+        return format_html_join(between, "{}", [(render_value(each),) for each in value])
     if isinstance(value, bool):
         return format_html("{}", "yes" if value else "no")
     if isinstance(value, int | float):

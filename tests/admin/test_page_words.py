@@ -1,4 +1,4 @@
-"""Words and numbers on every page: no bare key, identifier, machine's time or letters of HTML, and per cent as "5 %".
+"""Words and numbers on every page: no bare key, identifier, machine's time or letters of HTML; "5 %" and ".5189".
 
 Documents have no titles here: a page that names one does so by the beginning of its text, not by its id.
 """
@@ -21,7 +21,7 @@ from tests.admin.addresses import make_world, paths
 
 pytestmark = pytest.mark.thorough
 
-UNREAD_TAGS = ("script", "style", "template", "svg", "option")
+UNREAD_TAGS = ("script", "style", "template", "svg")
 MACHINE_TAGS = ("code", "pre", "textarea")
 EXEMPT = (
     "django_rq:",  # another maker's pages
@@ -32,6 +32,7 @@ REFUSED = {
     "a machine's time": re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d"),
     "per cent without its blank": re.compile(r"\d%"),
     "a Python value": re.compile(r"^(?:None|True|False|nan|inf|\[\]|{}|<.*>)$"),
+    "a zero before the point": re.compile(r"(?<![\w.])0\.\d{3,}"),  # of a measure, score or p; times have two decimals
     "bare JSON": re.compile(r'^[\[{]$|^[\[{]["\x27]|^"\w+":?$'),
 }
 # Markup that a reader would see as letters: HTML that was not marked as such.

@@ -24,12 +24,12 @@ from apps.retrieval.models import Index
 from apps.retrieval.naming import name_strategy
 from apps.verdicts.gates.baselines import retire
 from benchbench.access import staff, visible
-from benchbench.decimals import format_ms
+from benchbench.decimals import figure, format_ms
 from benchbench.ir.planning.configuration import SEARCH_MODES
 from benchbench.ir.planning.labels import name_mode, strip_model_path
 from benchbench.site.admin import FactAdmin, LargeAdmin, VisibleFilter
 from benchbench.site.lists import filter_empty, read_measure
-from benchbench.site.panels import Button, Page, Panel, add_to, build_list_url, change_url
+from benchbench.site.panels import Button, Page, Panel, add_to, build_list_url, change_url, render_value
 
 
 class ModeFilter(admin.SimpleListFilter):
@@ -168,7 +168,7 @@ class EvaluationAdmin(FactAdmin):
     list_select_related = ("run", "dataset_version__dataset")
     list_filter = (("run__benchmark", VisibleFilter),)
     fieldsets = (
-        (None, {"fields": (("run", "dataset_version"), ("query_count", "failed_queries"), "means")}),
+        (None, {"fields": (("run", "dataset_version"), ("query_count", "failed_queries"), "values_of_measures")}),
         ("Facts", {"fields": (("unresolved_count", "unresolved_share"), "created_at", "policies")}),
     )
 
@@ -177,6 +177,10 @@ class EvaluationAdmin(FactAdmin):
 
     def list_trail(self, obj: Evaluation) -> list[Any]:
         return [obj.run.benchmark, obj.run]
+
+    @admin.display(description="means")
+    def values_of_measures(self, obj: Evaluation) -> str:
+        return render_value({name: None if mean is None else figure(mean) for name, mean in obj.means.items()})
 
 
 def show_runs(request: HttpRequest, index: Index) -> list[Panel]:
