@@ -6,9 +6,9 @@ from typing import Any
 
 from django.db.models import F
 
-from apps.execution.provisional import describe_reranking, is_preparing, load_progress
+from apps.execution.provisional import is_preparing, load_progress
 from apps.operations.models import Operation, Status
-from apps.operations.progress import Progress, build_common_fields, compute_progress
+from apps.operations.progress import build_common_fields, compute_progress
 from apps.records.finding import flatten, nest
 from apps.records.models import Benchmark, Evaluation, Run
 from apps.records.models.batches import BenchmarkWork
@@ -31,13 +31,12 @@ def build_event(operation: Operation) -> dict[str, Any]:
     so_far = _compute_progress(benchmark, runs, at_work, *load_progress(operation, total))
     current = next((run for run in runs if run.status not in ENDED and str(run.pk) in at_work), None)
     return {
-        **_describe_operation(operation, benchmark),
+        **_describe_operation(operation),
         "benchmark_id": str(benchmark.pk),
         "mapping_id": str(benchmark.mapping_id),
         "dataset_id": str(benchmark.mapping.dataset_id),
         "collection_id": str(benchmark.mapping.collection_id),
         "status": find_status(benchmark, operation),
-        "stage": find_stage(operation),
         "total_runs": benchmark.total_runs,
         "completed_runs": sum(run.status == Run.Status.COMPLETED for run in runs),
         "failed_runs": sum(run.status == Run.Status.FAILED for run in runs),
@@ -50,21 +49,13 @@ def build_event(operation: Operation) -> dict[str, Any]:
     }
 
 
-def describe_progress(benchmark: Benchmark | None, progress: Progress) -> str:
-    """Return percent, units and reranked pairs, as pages, terminals and events state them.
-
-    "17.8 %, 3,200 of 18,000 rankings; reranking 3,200 of at most 18,000 pairs"
-    """
-    reranking = describe_reranking(benchmark) if benchmark else ""
-    return "; ".join(filter(None, (progress.words, reranking)))
-
-
-def _describe_operation(operation: Operation, benchmark: Benchmark | None = None) -> dict[str, object]:
+def _describe_operation(operation: Operation) -> dict[str, object]:
     progress = compute_progress(operation)
     return {
         **build_common_fields(operation),
         "percent": round(progress.percent, 1),
-        "words": describe_progress(benchmark if operation.is_active else None, progress),
+        "stage": progress.stage,
+        "words": progress.words,
         "eta_seconds": progress.eta_seconds,
     }
 

@@ -85,6 +85,9 @@ class LLMJudgingHandler(Handler):
     def stop(self, operation: Operation) -> None:
         """Do nothing: the stored grades remain, and the next start continues."""
 
+    def find_stage(self, operation: Operation) -> str:
+        return "judging" if operation.status == Status.RUNNING else super().find_stage(operation)
+
     def build_event(self, operation: Operation) -> tuple[str, dict[str, object]]:
         return "llm_judging_progress", describe_progress(operation)
 
@@ -106,12 +109,11 @@ def describe_progress(operation: Operation) -> dict[str, object]:
     judge = LLMJudge.objects.filter(pk=work.judge).first()
     operation_progress = compute_progress(operation)
     counts = count_grades(judge) if judge else {"graded": 0, "cannot_judge": 0}
-    stages = {Status.PENDING: "starting", Status.RUNNING: "judging"}
     return {
         **build_common_fields(operation),
         "round_id": str(operation.subject_id),
         "judge": judge.name if judge else None,
-        "stage": stages.get(Status(operation.status), operation.status),
+        "stage": operation_progress.stage,
         "total_answers": operation_progress.total,
         "answers": operation_progress.done_units,
         **counts,

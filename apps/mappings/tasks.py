@@ -76,21 +76,28 @@ class ResolveHandler(Handler):
     def stop(self, operation: Operation) -> None:
         """Do nothing: the mapping keeps its old resolutions until the batch commits."""
 
+    def find_stage(self, operation: Operation) -> str:
+        return _read_progress(operation).stage
+
     def build_event(self, operation: Operation) -> tuple[str, dict[str, object]]:
         mapping = Mapping.objects.filter(pk=operation.subject_id).first()
-        batch = operation.batches.first()
-        reported = ResolvingProgress(total_refs=read_as(ResolvingBatch, batch.payload).refs if batch else 0)
-        if batch and batch.result:
-            reported = read_as(ResolvingProgress, batch.result)
-        if not operation.is_active:
-            reported = replace(reported, stage="completed" if operation.status == Status.COMPLETED else "failed")
         return "benchmark_mapping_resolution_progress", {
             **build_common_fields(operation),
             "mapping_id": str(operation.subject_id),
             "dataset_id": str(mapping.dataset_id) if mapping else None,
             "collection_id": str(mapping.collection_id) if mapping else None,
-            **asdict(reported),
+            **asdict(_read_progress(operation)),
         }
+
+
+def _read_progress(operation: Operation) -> ResolvingProgress:
+    batch = operation.batches.first()
+    reported = ResolvingProgress(total_refs=read_as(ResolvingBatch, batch.payload).refs if batch else 0)
+    if batch and batch.result:
+        reported = read_as(ResolvingProgress, batch.result)
+    if operation.is_active:
+        return reported
+    return replace(reported, stage="completed" if operation.status == Status.COMPLETED else "failed")
 
 
 def _build_progress(stage: str, total: int, tally: Counter[Outcome]) -> dict[str, object]:

@@ -11,11 +11,12 @@ from django.shortcuts import render
 from django.utils.html import format_html
 from unfold.decorators import display
 
-from apps.operations.handlers import find_handler
+from apps.operations import queueing
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Batch, Operation, of_subject
-from apps.operations.progress import compute_progress
+from apps.operations.progress import compute_each_progress, compute_progress
 from apps.operations.queueing import list_queues, list_workers
+from apps.operations.waiting import describe_wait
 from benchbench.site.admin import FactAdmin, LargeAdmin, SiteAdmin, VisibleFilter
 from benchbench.site.panels import Button, Page, Panel, build_list_url, change_url, may_open
 
@@ -25,8 +26,12 @@ def progress(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID)
     operation: Operation = model_admin.load_viewed(request, object_id)
     if not operation.is_active:
         return HttpResponse(headers={"HX-Refresh": "true"})
-    event = find_handler(operation).build_event(operation)[1]
-    context = {"operation": operation, "progress": compute_progress(operation), "event": event}
+    context = {
+        "operation": operation,
+        "progress": compute_progress(operation),
+        "position": queueing.count_ahead(operation),
+        "waiting_for": describe_wait(operation),
+    }
     return render(request, "operations/progress.html", context)
 
 
@@ -37,7 +42,12 @@ def workers_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     workers = list_workers()
     operation_ids = {worker.batch.operation_id for worker in workers if worker.batch}
     operations = model_admin.get_queryset(request).in_bulk(operation_ids)
-    rows = [(worker, operations.get(worker.batch.operation_id) if worker.batch else None) for worker in workers]
+    progress = compute_each_progress([*operations.values()])
+    at_work = [operations.get(worker.batch.operation_id) if worker.batch else None for worker in workers]
+    rows = [
+        (worker, operation, progress[operation] if operation and operation.is_active else None)
+        for worker, operation in zip(workers, at_work, strict=True)
+    ]
     context = {"title": "Workers", "rows": rows, "queues": list_queues(workers)}
     return model_admin.render_page(request, "operations/workers.html", context)
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 from django.conf import settings
 
 from apps.operations.leasing import Lease
-from apps.operations.models import SUBJECTS, Batch, BatchSpec, Operation
+from apps.operations.models import SUBJECTS, Batch, BatchSpec, Operation, Status
 from benchbench.errors import LONGEST
 from benchbench.models import OwnedModel
 from benchbench.texts.storable import clean_text
@@ -50,6 +50,14 @@ class Handler(Protocol):
     def name(self, operation: Operation) -> str:
         """Return a readable name of the operation's subject: benchmark "Does hybrid pay?"."""
         return str(operation)
+
+    def find_stage(self, operation: Operation) -> str:
+        """Return what the operation is at, as in its events: "encoding"."""
+        return "starting" if operation.status == Status.PENDING else operation.status
+
+    def describe_units(self, operation: Operation) -> str:
+        """Return further units of a running operation: "reranking 3,200 of at most 18,000 pairs"; "" without."""
+        return ""
 
     def build_event(self, operation: Operation) -> tuple[str, dict[str, object]]:
         """Return the event type and its data: the whole progress stored in the database."""

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from apps.operations import queueing
 from apps.operations.handlers import find_handler
-from apps.operations.models import Batch, Operation
+from apps.operations.models import Batch, Operation, Status
 from apps.operations.waiting import describe_wait
 from benchbench.durations import estimate_left
 from benchbench.timestamps import timestamp
@@ -27,6 +27,12 @@ class Progress:
     total: int
     eta_seconds: float | None
     units: str = "units"
+    stage: str = ""
+    more_units: str = ""
+
+    @property
+    def stage_words(self) -> str:
+        return self.stage.replace("_", " ")
 
     @property
     def percent(self) -> float:
@@ -34,9 +40,12 @@ class Progress:
 
     @property
     def words(self) -> str:
-        """Percent and units, as every page states them: "17.8 %, 3,200 of 18,000 rankings"."""
+        """Percent and units, as pages, terminals and events state them after the stage.
+
+        "17.8 %, 3,200 of 18,000 rankings; reranking 3,200 of at most 18,000 pairs"
+        """
         counts = f", {self.done_units:,} of {self.total:,} {self.units}" if self.total > 1 else ""
-        return f"{self.percent:.1f} %{counts}"
+        return "; ".join(filter(None, (f"{self.percent:.1f} %{counts}", self.more_units)))
 
 
 def compute_progress(operation: Operation) -> Progress:
@@ -44,7 +53,7 @@ def compute_progress(operation: Operation) -> Progress:
 
 
 def compute_each_progress(operations: Sequence[Operation]) -> dict[Operation, Progress]:
-    """Return the progress of each operation, in one query."""
+    """Return the progress of each operation: units in one query, stages in a few for each."""
     batches = Batch.objects.filter(operation__in=operations).order_by().values("operation")
     begun = Min("started_at", filter=Q(units__gt=0))
     spent = ExpressionWrapper(Now() - begun, output_field=DurationField())  # by one clock
@@ -54,12 +63,14 @@ def compute_each_progress(operations: Sequence[Operation]) -> dict[Operation, Pr
 
 
 def _build_progress(operation: Operation, done_units: int, spent: timedelta | None) -> Progress:
-    total, units = operation.total_units, find_handler(operation).units
+    total, handler = operation.total_units, find_handler(operation)
+    stage = handler.find_stage(operation)
     if not operation.is_active:
-        return Progress(done_units, total, 0.0, units)
+        return Progress(done_units, total, 0.0, handler.units, stage)
     seconds = None if spent is None else spent.total_seconds()
     left = estimate_left(done_units, total, seconds, planned=operation.planned_seconds)
-    return Progress(done_units, total, left, units)
+    more_units = handler.describe_units(operation) if operation.status == Status.RUNNING else ""
+    return Progress(done_units, total, left, handler.units, stage, more_units)
 
 
 def snapshot(operation: Operation) -> dict[str, object]:

@@ -65,6 +65,9 @@ class IndexHandler(Handler):
     def tidy(self) -> None:
         delete_cancelled()
 
+    def find_stage(self, operation: Operation) -> str:
+        return find_stage(operation)
+
     def build_event(self, operation: Operation) -> tuple[str, dict[str, object]]:
         return "index_progress", describe_progress(operation)
 
@@ -173,23 +176,23 @@ def index_words(index: Index, batch: Batch, lease: Lease) -> None:
 def describe_progress(operation: Operation) -> dict[str, object]:
     """Return the data of an `index_progress` event."""
     index = Index.objects.select_related("collection", "chunk_set").filter(pk=operation.subject_id).first()
+    progress = compute_progress(operation)
     documents = index.collection.document_count if index else 0
     done_parts = set(operation.batches.filter(state=Batch.State.DONE).values_list("payload__part", flat=True))
     chunk_set = index.chunk_set if index and "chunk" in done_parts else None
     chunks = chunk_set.chunk_count if chunk_set else 0
     encoding = operation.batches.filter(payload__part="encode")
-    missing = _count_missing(encoding)
     # Summaries have positions after all chunks. They are created level by level, so their total is unknown.
     chunks_missing = min(chunks, _count_missing(encoding.filter(payload__start__lt=chunks)))
     return {
         **build_common_fields(operation),
         "index_id": str(operation.subject_id),
         "collection_id": str(index.collection_id) if index else None,
-        "stage": find_stage(operation, done_parts, missing),
+        "stage": progress.stage,
         "total_documents": documents,
         "processed_documents": documents * (chunks - chunks_missing) // chunks if chunks else 0,
         "chunks": chunks,
-        "eta_seconds": compute_progress(operation).eta_seconds,
+        "eta_seconds": progress.eta_seconds,
     }
 
 
@@ -199,17 +202,16 @@ def _count_missing(batches: QuerySet[Batch]) -> int:
     return int(counted["units"] - counted["done"])
 
 
-def find_stage(operation: Operation, done_parts: set[str], missing: int) -> str:
-    """Return the stage of a build, or its final status. `missing` is the number of positions without a vector."""
+def find_stage(operation: Operation) -> str:
+    """Return the stage of a build, or its final status."""
     if not operation.is_active:
         return operation.status
     if operation.status == Status.PENDING:
         return "starting"
-    if "chunk" not in done_parts:
-        return "chunking"
-    if missing:
+    left = set(operation.batches.exclude(state=Batch.State.DONE).values_list("payload__part", flat=True))
+    if "encode" in left and "chunk" not in left:
         return "encoding"
-    if operation.batches.filter(payload__part="grow").exclude(state=Batch.State.DONE).exists():
-        return "chunking"  # the level above
+    if left & {"chunk", "grow"}:  # "grow" chunks the level above
+        return "chunking"
     # All vectors are stored; the lexical index and finishing remain.
-    return "storing" if operation.batches.exclude(state=Batch.State.DONE).exists() else "finalizing"
+    return "storing" if left else "finalizing"

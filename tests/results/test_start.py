@@ -90,7 +90,7 @@ def test_running_work_shows_place_workers_and_device(admin_user, admin_client, b
         assert rows[0].progress.eta_seconds == 60
         displayed = " ".join(text_of(admin_client.get(START)).split())
         assert rows[0].progress.words == "40.0 %, 40 of 100 searches and reranked pairs"
-        assert "searches and reranked pairs · 1 worker · cuda (H100) · about 1 min" in displayed
+        assert "40 of 100 searches and reranked pairs about 1 min 0 s left 1 worker cuda (H100)" in displayed
         assert "queued behind 1 operation" in displayed
         piece = admin_client.get(START, {"part": "work"})
         assert str(running.pk) in piece.text

@@ -153,12 +153,11 @@ def stop_measuring(operation: Operation) -> None:
 def build_event(operation: Operation) -> dict[str, object]:
     """Return the data of a `measuring_progress` event."""
     progress = compute_progress(operation)
-    stage = "starting" if operation.status == Status.PENDING else "measuring"
     return {
         **build_common_fields(operation),
         "benchmark_id": str(operation.subject_id),
         "versions": list(MeasuringWork.from_operation(operation).versions),
-        "stage": stage if operation.is_active else operation.status,
+        "stage": progress.stage,
         "total_rankings": progress.total,
         "measured_rankings": progress.done_units,
         "eta_seconds": progress.eta_seconds,

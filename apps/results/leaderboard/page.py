@@ -6,7 +6,6 @@ from typing import Any
 from django.core.cache import cache
 from django.db import connection
 
-from apps.execution.progress import describe_progress, find_stage
 from apps.experiments.verifying import verify
 from apps.operations import queueing
 from apps.operations.models import Status
@@ -143,15 +142,12 @@ def _describe_progress(benchmark: Benchmark) -> dict[str, Any]:
     operation = benchmark.operation
     if benchmark.status != Status.RUNNING or operation is None:
         return {"active": False, "operation": operation}
-    progress = compute_progress(operation)
     return {
         "active": True,
         "operation": operation,
-        "progress": progress,
+        "progress": compute_progress(operation),
         "position": queueing.count_ahead(operation),
         "waiting_for": describe_wait(operation),
-        "stage": find_stage(operation),
-        "described": describe_progress(benchmark, progress),
     }
 
 

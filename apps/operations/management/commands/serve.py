@@ -93,7 +93,7 @@ update fails, and makes the first user. Work that Ctrl-C interrupts continues at
                 latest[operation.pk] = now
                 current = progress[operation]
                 left = "" if current.eta_seconds is None else f", about {format_duration(current.eta_seconds)} left"
-                self.print_line(f"{describe(operation)}: {operation.status_word}, {current.words}{left}")
+                self.print_line(f"{describe(operation)}: {current.stage_words}, {current.words}{left}")
         for operation in ended:
             del latest[operation.pk]
             self.print_line(f"{describe(operation)}: {operation.status_word}. {operation.error}".rstrip())
