@@ -11,6 +11,7 @@ from html import unescape
 from json import JSONDecodeError, JSONDecoder
 from typing import IO, Any
 
+from django import forms
 from django.contrib import admin
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.utils import label_for_field, lookup_field
@@ -261,3 +262,15 @@ def add_to(
 ) -> None:
     """Add to the admin class of `model`. Additions are in the order of the rooms: INSTALLED_APPS."""
     ADDITIONS[model].append(Addition(pages, panels, context, columns, annotate, delete, along, exports))
+
+
+def add_note(field: forms.Field, address: str, *names: str) -> None:
+    """Append to a field's help what `address` answers for the values of the fields `names`, whenever one changes."""
+    changes = ", ".join(f"input delay:400ms from:#id_{name}" for name in names)
+    field.help_text = format_html(
+        '{} <div class="bb-field-note" aria-live="polite" hx-get="{}" hx-include="{}" hx-trigger="load, {}"></div>',
+        field.help_text,
+        address,
+        ", ".join(f"[name={name}]" for name in names),
+        changes,
+    )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 from django.utils import timezone
 
 from apps.mappings.models import Mapping
@@ -222,3 +222,45 @@ def test_history_outlives_the_benchmark_that_it_tells(admin_client: Client, benc
     page = admin_client.get(change_url(schedule)).content.decode()
     assert "It was worse." in page
     assert "deleted" in page
+
+
+class TestNextTimes:
+    """The note below the choice of a time, before the schedule is stored."""
+
+    ASK = reverse_lazy("admin:schedule_times")
+
+    def ask(self, client: Client, **chosen: str) -> str:
+        return client.get(self.ASK, chosen).text
+
+    def test_forms_ask_for_them_as_times_are_chosen(self, admin_client: Client, benchmark: Benchmark) -> None:
+        make_schedule(benchmark)
+        stored = Schedule.objects.get()
+        for page, address in ((ADD, str(self.ASK)), (change_url(stored), f"{self.ASK}?schedule={stored.pk}")):
+            text = admin_client.get(page).text
+            assert f'hx-get="{address}"' in text
+            assert 'hx-trigger="load, input delay:400ms from:#id_when, input delay:400ms from:#id_cron"' in text
+
+    @pytest.mark.parametrize(
+        ("chosen", "cron"),
+        [
+            ({"when": "0 3 * * 1-5", "cron": ""}, "0 3 * * 1-5"),
+            ({"when": "", "cron": "30 4 1 * *"}, "30 4 1 * *"),
+            ({"when": "0 3 * * *", "cron": "30 4 1 * *"}, "30 4 1 * *"),
+        ],
+    )
+    def test_next_three_are_shown_with_their_zone(self, admin_client: Client, chosen: Any, cron: str) -> None:
+        times = [timezone.localtime(time) for time in list_next_times(cron, timezone.now(), 3)]
+        expected = ", ".join(f"{time:%a %d %b %Y, %H:%M %Z}" for time in times)
+        assert self.ask(admin_client, **chosen) == f"<p>Next: {expected}.</p>"
+
+    def test_unclear_choices_are_named(self, admin_client: Client, benchmark: Benchmark) -> None:
+        assert "is not a cron expression that comes due" in self.ask(admin_client, when="", cron="soon")
+        assert "Write a cron expression" in self.ask(admin_client, when="", cron="")
+        assert "You chose “every Monday, 03:00” too" in self.ask(admin_client, when="0 3 * * 1", cron="1 1 * * *")
+        make_schedule(benchmark, cron="0 3 * * *")
+        stored = str(Schedule.objects.get().pk)
+        assert ", 03:00 " in self.ask(admin_client, when="0 3 * * 1", cron="0 3 * * *", schedule=stored)
+
+    def test_they_are_only_for_editors_of_schedules(self, client: Client, make_staff: MakeStaff) -> None:
+        client.force_login(make_staff("viewer", may=("view",)))
+        assert client.get(self.ASK, {"when": "0 3 * * *"}).status_code == 403

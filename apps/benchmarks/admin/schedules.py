@@ -1,16 +1,20 @@
 """Admin pages of schedules and of the repeats that they started."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
 from django import forms
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.db.models import ForeignKey, Model, OuterRef, QuerySet, Subquery
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
+from django.views.decorators.http import require_safe
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
@@ -29,7 +33,7 @@ from benchbench.names import find_by_id
 from benchbench.reading import strict_yaml
 from benchbench.site.admin import FactAdmin, OwnedAdmin, OwnedForm, VisibleFilter
 from benchbench.site.pages import dress
-from benchbench.site.panels import Button, Panel, build_list_url, change_url
+from benchbench.site.panels import Button, Page, Panel, add_note, build_list_url, change_url
 
 STATE_COLOURS = {"green": "success", "red": "danger"}
 FACTS = ("problem", "outcome", "ended_at", "benchmark")  # of a repeat, which `describe_outcome` reads
@@ -44,6 +48,27 @@ TIMES = {
     "": "as the cron expression says",
 }
 NEXT = 3  # times of a schedule that its page shows
+
+
+@require_safe
+def show_next_times(request: HttpRequest, model_admin: "ScheduleAdmin") -> HttpResponse:
+    """Answer the form of a schedule with the next times of what is chosen, before it is stored."""
+    if not (model_admin.has_add_permission(request) or model_admin.has_change_permission(request)):
+        raise PermissionDenied
+    rows = visible(Schedule.objects.all(), request.user)
+    schedule = next(iter(find_by_id(rows, request.GET.get("schedule", ""))), None)
+    form = model_admin.get_form(request, schedule)(request.GET, instance=schedule)
+    try:
+        problem = " ".join(form.errors.get("cron", ()))
+        times = [] if problem else list_next_times(form.cleaned_data["cron"], timezone.now(), NEXT)
+    except BenchbenchError as error:
+        problem = error.message
+    note = format_html("<p>Next: {}.</p>", write_times(times)) if not problem else format_html("<p>{}</p>", problem)
+    return HttpResponse(note)
+
+
+def write_times(times: Iterable[datetime]) -> str:
+    return ", ".join(f"{timezone.localtime(time):%a %d %b %Y, %H:%M %Z}" for time in times)
 
 
 class ScheduleForm(LimitsForm, OwnedForm):
@@ -67,6 +92,8 @@ class ScheduleForm(LimitsForm, OwnedForm):
         if self.instance._state.adding:
             self.fields["when"].initial = next(iter(TIMES))
         self.fields["when"].help_text = f"On clocks of the zone {timezone.get_default_timezone_name()}."
+        stored = "" if self.instance._state.adding else f"?schedule={self.instance.pk}"
+        add_note(self.fields["when"], f"{reverse('admin:schedule_times')}{stored}", "when", "cron")
         self.fields["cron"].required = False
         key = self.data.get("benchmark") or self.instance.benchmark_id or self.initial.get("benchmark", "")
         benchmark = next(iter(find_by_id(visible(Benchmark.objects.all(), self.user), str(key))), None)
@@ -124,6 +151,7 @@ class ScheduleAdmin(OwnedAdmin):
     search_fields = ("name", "benchmark__name")
     autocomplete_fields = ("owner",)
     actions = ("run_selected", "bin_selected")
+    pages = (Page("times/", show_next_times, "schedule_times"),)
     editable = (
         *("name", "benchmark", "when", "cron", "newest_indexes", "rules", "baseline", "notify", "enabled"),
         *(*LimitsForm.base_fields, "owner", "team"),
@@ -182,7 +210,7 @@ class ScheduleAdmin(OwnedAdmin):
         if due is None:
             return ""
         times = [due, *list_next_times(schedule.cron, max(due, timezone.now()), NEXT - 1)]
-        return ", ".join(f"{timezone.localtime(time):%a %d %b %Y, %H:%M %Z}" for time in times)
+        return write_times(times)
 
     @display(description="gate", ordering="state", label=STATE_COLOURS)
     def state_label(self, schedule: Schedule) -> str | None:
