@@ -26,7 +26,7 @@ from apps.retrieval.grids import Grid, make_grid
 from apps.retrieval.models import Index
 from benchbench.database.failures import DeadlockError, LockedError, find_failure, was_ended
 from benchbench.errors import BenchbenchError, error_text
-from benchbench.ir.encoding import DEFAULT
+from benchbench.ir.encoding import EncoderParameters
 from benchbench.names import MAX_LENGTH
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ NEEDED = (  # permissions of who has it done with new files
 
 
 def prepare(
-    dataset: Dataset, collection: Collection, question: Question, *, encoder: str, by: User
+    dataset: Dataset, collection: Collection, question: Question, *, encoder: tuple[str, EncoderParameters], by: User
 ) -> Benchmark | Preparation:
     """Map a dataset to a collection, build the indexes that a question compares, and start its benchmark.
 
@@ -52,7 +52,7 @@ def prepare(
         mapping.refresh_from_db()
         require_found(mapping)
     with transaction.atomic():
-        builds = make_grid(collection, Grid(question.strategies, [(encoder, DEFAULT)]), owner=by, by=by)
+        builds = make_grid(collection, Grid(question.strategies, [encoder]), owner=by, by=by)
         indexes = [build.index for build in builds]
         if _lock_active([resolving, *(build.operation for build in builds)]):
             preparation, _ = Preparation.objects.update_or_create(

@@ -60,6 +60,7 @@ class IndexAdmin(FactsFirstAdmin):
     actions = ("build_selected", "cancel_selected", "bin_selected")
     pages = (
         Page("add/", views.add_index, "retrieval_index_add"),
+        Page("prompts/", views.offer_prompts, "index_prompts"),
         Page("grid/", views.add_grid, "index_grid"),
         Page("grid/preview/", views.preview_grid, "index_grid_preview"),
     )

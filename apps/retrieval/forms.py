@@ -1,19 +1,24 @@
 """The forms of an index and of an index grid."""
 
+import json
+from dataclasses import replace
 from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.urls import reverse
 
 from apps.collections.models import Collection
 from apps.retrieval.encoders.admitting import describe_name_problem
-from apps.retrieval.grids import EXAMPLE, Grid, read_strategy
+from apps.retrieval.encoders.prompts import describe_unset_prompts, find_unset_prompts
+from apps.retrieval.grids import ENCODER_EXAMPLE, EXAMPLE, Grid, read_encoder, read_strategy, write_encoder
 from apps.retrieval.llms.servers import load_servers
 from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError
-from benchbench.ir.encoding import DEFAULT, LONGEST_PROMPT, PRECISIONS
+from benchbench.ir.encoding import DEFAULT, LONGEST_PROMPT, PRECISIONS, EncoderParameters
 from benchbench.ir.planning.strategies import INPUTS, STRATEGIES, Parameter
 from benchbench.site.pages import PageForm
+from benchbench.site.panels import add_note
 
 
 def build_field(parameter: Parameter) -> forms.Field:
@@ -39,18 +44,49 @@ PRECISION_WORDS = {
 }
 
 
-def build_prompt_field(kind: str, plural: str) -> forms.CharField:
-    return forms.CharField(
-        required=False,
-        strip=False,  # the blank at the end belongs to a prompt
-        max_length=LONGEST_PROMPT,
-        label=f"Prompt of {plural}",
-        widget=forms.TextInput({"placeholder": "that of the model's configuration"}),
-        help_text=f"Text before each {kind}, with its blank at the end. Models such as E5, BGE and nomic need one.",
-    )
+class PromptField(forms.CharField):
+    """A prompt: its last blank belongs to it, and it may have several lines."""
+
+    def __init__(self, kind: str, plural: str) -> None:
+        super().__init__(
+            required=False,
+            strip=False,
+            max_length=LONGEST_PROMPT,
+            label=f"Prompt of {plural}",
+            widget=forms.Textarea({"rows": 1, "placeholder": "that of the model's configuration"}),
+            help_text=f"Text before each {kind}, with its blank at the end. Models such as E5, BGE and nomic need one.",
+        )
+
+    def to_python(self, value: object) -> str:
+        return (super().to_python(value) or "").replace("\r\n", "\n")  # browsers send lines so
 
 
-class IndexForm(PageForm, ParameterFields):
+class PromptsForm(PageForm):
+    """A form with an encoder and its prompts, which offers the usual ones of its family."""
+
+    query_prompt = PromptField("query", "queries")
+    document_prompt = PromptField("document", "documents")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["encoder"].initial = settings.BENCHBENCH_DEFAULT_MODEL
+        add_note(self.fields["encoder"], reverse("admin:index_prompts"), "encoder", "query_prompt", "document_prompt")
+
+    def clean_encoder(self) -> str:
+        name: str = self.cleaned_data["encoder"].strip()
+        if sentence := describe_name_problem(name):
+            raise forms.ValidationError(sentence)
+        return name
+
+    @property
+    def encoder_parameters(self) -> EncoderParameters:
+        """Return the prompts, None where the field is empty, and the precision."""
+        values = self.cleaned_data
+        precision = values.get("precision") or DEFAULT.precision
+        return EncoderParameters(values["query_prompt"] or None, values["document_prompt"] or None, precision)
+
+
+class IndexForm(PromptsForm, ParameterFields):
     collection = forms.ModelChoiceField(Collection.objects.none())
     name = forms.CharField(
         max_length=200,
@@ -62,8 +98,6 @@ class IndexForm(PageForm, ParameterFields):
         required=False,
         help_text=("Published name of a sentence-transformers model, for dense search. Empty: lexical search only."),
     )
-    query_prompt = build_prompt_field("query", "queries")
-    document_prompt = build_prompt_field("document", "documents")
     precision = forms.ChoiceField(
         required=False,
         choices=[(precision, PRECISION_WORDS[precision]) for precision in PRECISIONS],
@@ -141,7 +175,6 @@ class IndexForm(PageForm, ParameterFields):
         self.choose(Index, "collection")
         choices = [(name, name) for name in load_servers()] or [("", "none configured")]
         self.fields["llm_server"].choices = choices  # type: ignore[attr-defined]
-        self.fields["encoder"].initial = settings.BENCHBENCH_DEFAULT_MODEL
 
     def clean(self) -> None:
         values = self.cleaned_data
@@ -154,19 +187,6 @@ class IndexForm(PageForm, ParameterFields):
             self.add_error("overlap", "Whole documents do not overlap: set a chunk size.")
         if values.get("by_section"):
             self.add_error("by_section", "Whole documents are not split: set a chunk size.")
-
-    def clean_encoder(self) -> str:
-        name: str = self.cleaned_data["encoder"].strip()
-        if sentence := describe_name_problem(name):
-            raise forms.ValidationError(sentence)
-        return name
-
-    @property
-    def encoder_parameters(self) -> dict[str, Any]:
-        """Return the prompts, None where the field is empty, and the precision."""
-        values = self.cleaned_data
-        prompts = {name: values[name] or None for name in ("query_prompt", "document_prompt")}
-        return {**prompts, "precision": values["precision"] or DEFAULT.precision}
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -198,7 +218,8 @@ class GridForm(PageForm):
     encoders = forms.CharField(
         required=False,
         widget=forms.Textarea({"rows": 4}),
-        help_text="Published names of sentence-transformers models, one per line. Empty: lexical search only.",
+        help_text="Published names of sentence-transformers models, one per line, with prompts and a precision where "
+        f"they differ from the model's: {ENCODER_EXAMPLE}. Empty: lexical search only.",
     )
     llms = forms.CharField(
         required=False,
@@ -229,14 +250,26 @@ class GridForm(PageForm):
         except BenchbenchError as error:
             raise forms.ValidationError(error.message) from None
 
-    def clean_encoders(self) -> list[str]:
-        names = split_lines(self.cleaned_data["encoders"])
-        if wrong := [sentence for name in names if (sentence := describe_name_problem(name))]:
+    def clean_encoders(self) -> list[tuple[str, EncoderParameters]]:
+        try:
+            encoders = [read_encoder(line) for line in split_lines(self.cleaned_data["encoders"])]
+        except BenchbenchError as error:
+            raise forms.ValidationError(error.message) from None
+        if wrong := [sentence for name, _ in encoders if (sentence := describe_name_problem(name))]:
             raise forms.ValidationError(wrong)
-        return names or [""]
+        return encoders or [("", DEFAULT)]
 
     def clean_llms(self) -> list[str]:
         return split_lines(self.cleaned_data["llms"])
+
+    def offer_prompts(self) -> dict[str, object]:
+        """Return sentences about encoders without their usual prompts, and the fields with these prompts."""
+        sentences, lines = [], []
+        for name, parameters in self.cleaned_data["encoders"]:
+            if unset := find_unset_prompts(name, parameters):
+                sentences.append(describe_unset_prompts(name, unset))
+            lines.append(write_encoder(name, replace(parameters, **unset)))
+        return {"sentences": sentences, "usual": json.dumps({"encoders": "\n".join(lines)})}
 
     @property
     def grid(self) -> Grid:
@@ -244,7 +277,7 @@ class GridForm(PageForm):
         provider = {"provider": values["llm_server"]} if values["llm_server"] else {}
         return Grid(
             strategies=values["strategies"],
-            encoders=[(encoder, DEFAULT) for encoder in values["encoders"]],
+            encoders=values["encoders"],
             llms=[(llm, provider) for llm in values["llms"]],
             lexical=values["lexical"],
         )

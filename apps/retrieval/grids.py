@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import chain, product
 from typing import Any
 
@@ -17,12 +17,13 @@ from apps.operations.models import Operation
 from apps.retrieval import indexing
 from apps.retrieval.availability import UnavailableError, describe_missing, list_index_requirements
 from apps.retrieval.building import IndexingError, require_chunk_limit
+from apps.retrieval.encoders.prompts import quote
 from apps.retrieval.models import Index, Ingredients
 from apps.retrieval.naming import list_longer_names, name_index
 from apps.retrieval.strategies import STRATEGIES
 from apps.retrieval.strategies.base import StrategyError
 from benchbench.database.failures import read_again
-from benchbench.ir.encoding import EncoderParameters
+from benchbench.ir.encoding import DEFAULT, EncoderParameters
 from benchbench.names import MAX_LENGTH, find_free_name
 from benchbench.reading.calls import CallError, read_options
 from benchbench.reading.kinds import convert_number
@@ -34,6 +35,9 @@ BEFORE: Mapping[str, str] = {
 }
 STRATEGY = re.compile(r"\s*(?P<name>\w+)\s*(?:\((?P<options>[^()]*)\)\s*)?")
 EXAMPLE = "flat(size=500, overlap=50)"
+ENCODER_EXAMPLE = 'intfloat/e5-base-v2(query_prompt="query: ", document_prompt="passage: ", precision=mixed)'
+ENCODER_OPTIONS = tuple(field.name for field in fields(EncoderParameters))
+BEGIN = re.compile(rf"\(\s*+(?:{'|'.join(ENCODER_OPTIONS)})\s*+=")  # a folder's name may have parentheses too
 WORDS: dict[str, object] = {"true": True, "false": False}
 MAX_COMBINATIONS = 1000
 NO_LLM: tuple[str, Mapping[str, object]] = ("", {})
@@ -234,6 +238,35 @@ def read_strategy(text: str) -> tuple[str, dict[str, object]]:
     except CallError as error:
         raise StrategyError(f"{text}: {error}", field="strategies") from None
     return match["name"], {name: _parse_value("|".join(values)) for name, values in options.items()}
+
+
+def read_encoder(text: str) -> tuple[str, EncoderParameters]:
+    """Parse an encoder such as ENCODER_EXAMPLE, or a name alone, into its name and parameters. Raises IndexingError."""
+    text = text.strip()
+    begin = BEGIN.search(text)
+    if begin is None or not text.endswith(")"):
+        return text, DEFAULT
+    try:
+        options = read_options(text[begin.start() + 1 : -1], expects='an option such as query_prompt="query: "')
+        values = {name: _parse_text("|".join(values)) for name, values in options.items()}
+    except ValueError as error:
+        raise IndexingError(f"{text}: {error}", field="encoders") from None
+    if unknown := values.keys() - {*ENCODER_OPTIONS}:
+        names = ", ".join(ENCODER_OPTIONS)
+        raise IndexingError(
+            f"{text}: {min(unknown)} is not an option of encoders: choose from {names}.", field="encoders"
+        )
+    return text[: begin.start()].strip(), EncoderParameters(**values)
+
+
+def write_encoder(name: str, parameters: EncoderParameters) -> str:
+    """Return the text that `read_encoder` parses."""
+    options = ", ".join(f"{option}={quote(value)}" for option, value in parameters.list_changes().items())
+    return f"{name}({options})" if options else name
+
+
+def _parse_text(text: str) -> str:
+    return str(json.loads(text)) if text.startswith('"') else text
 
 
 def _parse_value(text: str) -> object | float | str:

@@ -1,19 +1,25 @@
 """Pages about indexes."""
 
+import json
+from dataclasses import asdict
+
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.html import format_html
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_POST, require_safe
 
+from apps.retrieval.encoders.prompts import describe_unset_prompts, find_unset_prompts
 from apps.retrieval.forms import GridForm, IndexForm
 from apps.retrieval.grids import make_grid, plan_grid
 from apps.retrieval.indexing import build_index, create_index
 from benchbench.access import staff
 from benchbench.decimals import counted
+from benchbench.ir.encoding import EncoderParameters
 from benchbench.site.pages import preview_page, read_form, show_form
 from benchbench.site.panels import change_url
 
@@ -28,7 +34,7 @@ def add_index(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
                 values["collection"],
                 name=values["name"],
                 encoder=values["encoder"],
-                **form.encoder_parameters,
+                **asdict(form.encoder_parameters),
                 strategy=values["strategy"] or "flat",
                 chunk_parameters=form.parameters,
                 llm=values["llm"],
@@ -53,6 +59,18 @@ def add_index(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
             reverse("admin:index_grid"),
         ),
     )
+
+
+@require_safe
+def offer_prompts(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    """Answer a form with the usual prompts of its encoder that it lacks."""
+    if not model_admin.has_add_permission(request):
+        raise PermissionDenied
+    encoder, *prompts = (request.GET.get(name, "") for name in ("encoder", "query_prompt", "document_prompt"))
+    unset = find_unset_prompts(encoder, EncoderParameters(*prompts))
+    sentences = [describe_unset_prompts(encoder, unset)] if unset else []
+    context = {"offer": {"sentences": sentences, "usual": json.dumps(unset)}}
+    return render(request, "retrieval/prompts.html", context)
 
 
 def add_grid(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
@@ -84,7 +102,8 @@ def preview_grid(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     form = read_form(request, model_admin, GridForm)
 
     def look() -> dict[str, object]:
-        collection = form.cleaned_data.get("collection")
-        return {"cells": plan_grid(collection, form.grid, owner=staff(request))} if collection else {}
+        collection, offer = form.cleaned_data.get("collection"), form.offer_prompts()
+        cells = plan_grid(collection, form.grid, owner=staff(request)) if collection else []
+        return {"cells": cells, "offer": offer}
 
     return preview_page(request, "retrieval/grid_preview.html", form, look, awaited=AWAITED)

@@ -51,6 +51,7 @@ def evaluation_progress(request: HttpRequest, model_admin: SiteAdmin, preparatio
     ]
     again = {"collection": mapping.collection_id, "dataset": mapping.dataset_id, "question": question.key}
     again["encoder"] = indexes[0].encoder if indexes else ""
+    again |= indexes[0].encoder_parameters.list_changes() if indexes else {}
     context = {
         "title": "New evaluation",
         "mapping": mapping,

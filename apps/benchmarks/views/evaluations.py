@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from django import forms
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.contrib.auth.models import User
@@ -38,7 +37,7 @@ from apps.mappings.models import Mapping
 from apps.mappings.rereading import UnmatchedError, find_reading
 from apps.mappings.resolving import CHUNK
 from apps.records.models import Benchmark
-from apps.retrieval.encoders.admitting import describe_name_problem
+from apps.retrieval.forms import PromptsForm
 from apps.retrieval.llms.servers import find_first_llm
 from benchbench.access import staff
 from benchbench.errors import BenchbenchError, ConflictError
@@ -104,7 +103,7 @@ class JudgedForm(QueriesForm):
             self.match = describe_match(doc_refs, collection)
 
 
-class EvaluationForm(JudgedForm, CorpusForm):
+class EvaluationForm(PromptsForm, JudgedForm, CorpusForm):
     question = forms.ChoiceField(
         label="What do you want to know?",
         widget=UnfoldAdminRadioSelectWidget,
@@ -123,11 +122,11 @@ class EvaluationForm(JudgedForm, CorpusForm):
         ("Queries", "What is asked, with the documents that answer it.", ("queries", "dataset")),
         ("Question", "", ("question", "encoder")),
         ("Judged queries", "How the uploaded files are read.", QueriesForm.options),
+        ("Prompts", "What the encoder reads before each text.", ("query_prompt", "document_prompt")),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["encoder"].initial = settings.BENCHBENCH_DEFAULT_MODEL
         llm, problem = find_first_llm()
         question: Any = self.fields["question"]
         if not list_engines():
@@ -135,12 +134,6 @@ class EvaluationForm(JudgedForm, CorpusForm):
         if not llm:
             question.choices = [choice for choice in question.choices if choice[0] != "rewriting"]
             question.help_text = f"To ask “{QUESTIONS['rewriting'].title}”: {problem}"
-
-    def clean_encoder(self) -> str:
-        name: str = self.cleaned_data["encoder"].strip()
-        if sentence := describe_name_problem(name):
-            raise forms.ValidationError(sentence)
-        return name
 
     def clean(self) -> None:
         for file, choice in (("corpus", "collection"), ("queries", "dataset")):
@@ -168,7 +161,8 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
         rows = _Rows(form, user)
         try:
             dataset, collection = rows.find_or_import()
-            result = prepare(dataset, collection, QUESTIONS[values["question"]], encoder=values["encoder"], by=user)
+            encoder = values["encoder"], form.encoder_parameters
+            result = prepare(dataset, collection, QUESTIONS[values["question"]], encoder=encoder, by=user)
         except BenchbenchError as error:
             if isinstance(error, SwappedError):
                 error.message += f" Choose documents under Upload documents, and judged queries under {JUDGED}."

@@ -5,6 +5,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from benchbench.ir.encoding import EncoderParameters
+
 KINDS = {"query": "queries", "document": "documents"}
 VERSION = "build a version of the index with"
 SEARCH = "Represent this sentence for searching relevant passages: "
@@ -69,6 +71,23 @@ def describe_missing_prompts(model: str, prompts: Mapping[str, str] | None, *, r
     return (
         f"The encoder {model} was trained with prompts and read {texts} without one, which usually loses accuracy: "
         f"{remedy} {offered}."
+    )
+
+
+def find_unset_prompts(model: str, parameters: EncoderParameters) -> dict[str, str]:
+    """Return the usual prompts of a model's family, by parameter, that a new index lacks."""
+    family = find_family(model)
+    usual = {"query_prompt": family.query, "document_prompt": family.document} if family else {}
+    return {name: prompt for name, prompt in usual.items() if prompt and not getattr(parameters, name)}
+
+
+def describe_unset_prompts(model: str, unset: Mapping[str, str]) -> str:
+    """Return a sentence that offers prompts before an index is built, when the model's configuration is not loaded."""
+    plurals = {f"{kind}_prompt": plural for kind, plural in KINDS.items()}
+    offered = " and ".join(f"{quote(prompt)} before {plurals[name]}" for name, prompt in unset.items())
+    return (
+        f"{model} was trained with prompts and usually loses accuracy without them. Unless its configuration has them, "
+        f"add {offered}."
     )
 
 

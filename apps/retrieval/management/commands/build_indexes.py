@@ -7,8 +7,16 @@ from django.core.management.base import CommandParser
 from apps.collections.models import Collection
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
-from apps.retrieval.grids import EXAMPLE, Build, Grid, make_grid, plan_grid, read_strategy
-from benchbench.ir.encoding import DEFAULT
+from apps.retrieval.grids import (
+    ENCODER_EXAMPLE,
+    EXAMPLE,
+    Build,
+    Grid,
+    make_grid,
+    plan_grid,
+    read_encoder,
+    read_strategy,
+)
 from benchbench.names import find_named
 
 
@@ -37,7 +45,8 @@ are ready, and builds them itself if no worker runs.
             action="append",
             required=True,
             metavar="MODEL",
-            help='Name or path of a model; "" for lexical search only; repeatable.',
+            help=f"Name or path of a model, with prompts and precision where they differ: '{ENCODER_EXAMPLE}'; "
+            '"" for lexical search only; repeatable.',
         )
         parser.add_argument(
             "--llm",
@@ -60,7 +69,7 @@ are ready, and builds them itself if no worker runs.
         llm_parameters = {"provider": options["llm_server"]} if options["llm_server"] else {}
         grid = Grid(
             strategies=[read_strategy(text) for text in options["strategy"]],
-            encoders=[(encoder, DEFAULT) for encoder in options["encoder"]],
+            encoders=[read_encoder(text) for text in options["encoder"]],
             llms=[(llm, llm_parameters) for llm in options["llm"]],
             lexical=not options["no_lexical"],
         )

@@ -1,0 +1,11 @@
+/* A button with data-fill, a JSON object, writes its values into the fields of these names, as if they were typed. */
+document.addEventListener("click", ({ target }) => {
+    const button = target.closest("[data-fill]");
+    if (!button) return;
+    for (const [name, value] of Object.entries(JSON.parse(button.dataset.fill))) {
+        const field = button.closest("form").elements.namedItem(name);
+        field.closest("details")?.setAttribute("open", "");
+        field.value = value;
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+    }
+});
