@@ -296,6 +296,7 @@ def test_patches_of_private_names_are_found(text):
 LOOKED_AT = {
     "accounts.0005_views_without_owner": "The code before stores no view without an owner, and shows one of a team.",
     "benchmarks.0011_searched_states": "It fills only the new column, which the code before does not read.",
+    "mappings.0004_outcome_labels": "It only words choices, which changes no column.",
     "mappings.0003_searched_states": "The code before stores a judgment once, for every state.",
     "retrieval.0002_chunk_set_index": "It only drops an index, which the constraint on positions makes superfluous.",
     "retrieval.0006_untuned_postings": "Only workers read pieces, and wait; an index they store meanwhile is refused.",

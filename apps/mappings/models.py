@@ -80,8 +80,8 @@ class Resolution(models.Model):
     class Outcome(models.TextChoices):
         RESOLVED = "resolved"
         AMBIGUOUS = "ambiguous"
-        NOT_FOUND = "not_found"
-        INVALID_REF = "invalid_ref"
+        NOT_FOUND = "not_found", "Not found"
+        INVALID_REF = "invalid_ref", "Invalid reference"
 
     mapping = models.ForeignKey(Mapping, on_delete=models.CASCADE, related_name="resolutions")
     judgment = models.ForeignKey(Judgment, on_delete=models.CASCADE, related_name="resolutions")

@@ -237,9 +237,10 @@ def _list_chips(listing: ChangeList) -> Iterator[tuple[str, list[tuple[str, str,
     for spec in listing.filter_specs:
         every, *choices = spec.choices(listing)
         visible_choices = choices if len(choices) <= MAX_CHIPS else [choice for choice in choices if choice["selected"]]
+        write = capfirst if isinstance(spec, ChoicesFieldListFilter) else str
         chips = [
             (
-                "none" if label in (empty, EMPTY) else _write_label(spec, str(label)),
+                "none" if label in (empty, EMPTY) else write(str(label)),
                 (every if chosen else choice)["query_string"],
                 chosen,
             )
@@ -248,11 +249,6 @@ def _list_chips(listing: ChangeList) -> Iterator[tuple[str, list[tuple[str, str,
         ]
         if len(choices) > 1 and chips:
             yield str(spec.title), chips
-
-
-def _write_label(spec: object, label: str) -> str:
-    """Return the label of a chip. Django makes "Not Found" of a choice without one, as `not_found`."""
-    return capfirst(label.lower() if label.istitle() else label) if isinstance(spec, ChoicesFieldListFilter) else label
 
 
 def filter_empty(title: str, empty: str, filled: str) -> type[EmptyFieldListFilter]:

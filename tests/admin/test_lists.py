@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import User
 from django.db import connection
@@ -205,6 +206,9 @@ def test_chips_of_choices_are_sentence_case(admin_client: Client) -> None:
         "Resolved",
         "Ambiguous",
         "Not found",
-        "Invalid ref",
+        "Invalid reference",
     ]
     assert [label for label, *_ in chips[Judgment]["source"]] == ["Human", "Language model", "Import"]
+    fields = [field for model in apps.get_models() for field in model._meta.fields]
+    labels = {str(label) for field in fields for _, label in field.choices or ()}
+    assert [label for label in labels if " " in label and label.istitle()] == [], "Django makes these of bare names"
