@@ -19,12 +19,14 @@ from apps.engines.models import EngineAnswer
 from apps.engines.review import list_samples, review_file
 from apps.engines.storing import Question
 from apps.operations import queueing
+from apps.operations.leasing import claim
 from apps.operations.management.commands.worker import Command
 from apps.records.models import Benchmark
 from benchbench.ir.planning.engine import EngineSetting
 from tests.engines.questions import shop
 from tests.engines.servers import hits_of, search_server
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+from tests.operations.adding import start_adding
 
 pytestmark = pytest.mark.django_db
 WAITS = {"waits": "1"}  # of a request that the page repeats
@@ -223,6 +225,20 @@ def test_a_worker_answers_the_page_once(admin_client, declare, monkeypatch):
     assert "The path id (no.id) of hit 1 must find" in torn
     assert "The path that failed: no.id" in torn
     assert not EngineAnswer.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_page_of_engines_says_that_a_batch_is_ahead(admin_client, declare):
+    cache.clear()
+    declare({"shop": shop("http://127.0.0.1:9/")})
+    operation = start_adding({})
+    queueing.announce_worker("here:1", [queueing.QUICK, "default"])
+    try:
+        assert claim(operation.batches.get().pk, "here:1") is not None
+        answer = admin_client.post(reverse("admin:engine_try"), {"engine": "shop", "q": "boots"})
+        assert "1 batch ahead" in answer.text
+    finally:
+        queueing.retire_worker("here:1", [queueing.QUICK, "default"])
 
 
 def test_new_benchmarks_and_start_lead_to_engines(admin_client, client):

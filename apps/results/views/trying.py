@@ -191,6 +191,7 @@ def engine_trial_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespo
     progress = request_answer(trial, waits="waits" in request.POST)
     is_stuck = not progress.answer and not progress.is_waiting
     context = {"answer": progress.answer, "problem": describe_workers(QUICK) if is_stuck else "", "asks": True}
+    context |= {"is_behind": progress.is_behind}
     if "brief" in request.POST:
         lines = progress.answer.text.splitlines() if progress.answer else []
         summary = " ".join(line for line in lines if line.startswith(("Answer: ", "Hits: ", "The path ")))
