@@ -1,5 +1,7 @@
 """Identity of documents: queries that are documents, and documents with the text of judged ones."""
 
+from collections.abc import Collection
+
 from django.db.models import Exists, OuterRef
 
 from apps.collections.duplicates import count_duplicates, find_duplicates
@@ -8,6 +10,8 @@ from apps.datasets.models import DatasetVersion
 from apps.mappings.models import Mapping
 from apps.mappings.truth import list_resolutions
 from benchbench.decimals import counted
+
+REMEDY = "is not, so finding it gains nothing. Use identical_texts: judged, or judge the duplicates."
 
 
 def suggest_exclusion(mapping: Mapping, version: DatasetVersion) -> list[str]:
@@ -51,5 +55,22 @@ def duplicate_warnings(mapping: Mapping, version: DatasetVersion) -> list[str]:
     return [
         f'{counted(duplicates, "document")} of the collection "{mapping.collection}" have the text of another one, and '
         f"{counted(judged, 'judged document')} an unjudged duplicate: for the query {query}, {document} is judged and "
-        f"{copy} is not, so finding it gains nothing. Use identical_texts: judged, or judge the duplicates."
+        f"{copy} {REMEDY}"
+    ]
+
+
+def describe_unjudged_duplicate(mapping: Mapping, judged: Collection[int], *, state: int | None = None) -> list[str]:
+    """Return a warning if documents judged for one query have an unjudged duplicate, else an empty list.
+
+    `judged` are their ids, `state` as in `find_duplicates`.
+    """
+    groups = find_duplicates(mapping.collection, judged, state=state) if judged else []
+    mixed = [group for group in groups if not {*judged}.issuperset(group)]
+    if not mixed:
+        return []
+    document = next(name for pk, name in mixed[0].items() if pk in judged)
+    copy = next(name for pk, name in mixed[0].items() if pk not in judged)
+    return [
+        f"{counted(len(mixed), 'judged text')} {'has' if len(mixed) == 1 else 'have'} an unjudged duplicate: "
+        f"{document} is judged and {copy} {REMEDY}"
     ]

@@ -66,11 +66,16 @@ def nest(metrics: dict[str, float | None]) -> dict[str, object]:
 
 def describe_warnings(runs: Sequence[Run], labels: Sequence[str]) -> list[str]:
     """Return each warning of runs once, after the labels of the runs that have it."""
+    return group_warnings([run.warnings for run in runs], labels)
+
+
+def group_warnings(warnings: Sequence[Sequence[str]], labels: Sequence[str]) -> list[str]:
+    """Return each warning once, after the labels that have it; `warnings` has those of each label."""
     by_warning: dict[str, list[str]] = {}
-    for run, label in zip(runs, labels, strict=True):
-        for warning in dict.fromkeys(run.warnings):
+    for each, label in zip(warnings, labels, strict=True):
+        for warning in dict.fromkeys(each):
             by_warning.setdefault(warning, []).append(label)
     return [
-        f"{'All runs' if len(names) == len(runs) > 1 else list_some(names, MOST_LABELS, ', ')}: {warning}"
+        f"{'All runs' if len(names) == len(labels) > 1 else list_some(names, MOST_LABELS, ', ')}: {warning}"
         for warning, names in by_warning.items()
     ]

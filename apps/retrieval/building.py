@@ -185,6 +185,12 @@ def cut_ranges(positions: Positions, new: NDArray[np.bool_], size: int) -> Seque
     return [(int(run[0]), int(run[-1]) + 1) for run in np.split(positions, np.flatnonzero(ends) + 1)]
 
 
+def _count_empty(chunk_set: ChunkSet) -> dict[str, object]:
+    empty = chunk_set.leaves.filter(text="")
+    first = empty.order_by("position").values_list("document__external_id", flat=True).first()
+    return {} if first is None else {"empty": {"chunks": empty.count(), "document": first}}
+
+
 def finish(index: Index, *, duration_sec: float) -> None:
     """Mark an index as ready, with its fingerprint and stats, once all its parts are stored.
 
@@ -223,6 +229,7 @@ def finish(index: Index, *, duration_sec: float) -> None:
         "bytes": 4 * (index.dimension or 0) * vector_count + (lexical.size_bytes if lexical else 0),
         **({"vectors_sec": round(index.stats["vectors_sec"], 3)} if "vectors_sec" in index.stats else {}),
         **({"cut": index.stats["cut"]} if "cut" in index.stats else {}),
+        **_count_empty(chunk_set),
     }
     index.status, index.error, index.ready_at = Index.Status.READY, "", timezone.now()
     index.save(update_fields=["fingerprint", "stats", "status", "error", "ready_at", "updated_at"])

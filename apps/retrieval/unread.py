@@ -21,6 +21,8 @@ def list_run_warnings(index: Index, configurations: Collection[Configuration]) -
     """Return the warnings of what runs with these configurations do not read of an index."""
     reads_vectors = any(run.uses_vectors or run.interacts_late for run in configurations)
     warnings = list_vector_warnings(index) if reads_vectors else []
+    if not any(run.uses_words for run in configurations):
+        warnings += describe_empty(index)
     settings = (Lexical.parse(run.lexical) for run in configurations if run.uses_words)
     for setting in {setting.words: setting for setting in settings}.values():
         assert index.chunk_set is not None
@@ -32,12 +34,25 @@ def list_run_warnings(index: Index, configurations: Collection[Configuration]) -
 
 def list_index_warnings(index: Index) -> list[str]:
     """Return the warnings of what an index, as it is built, did not read."""
-    words = list_word_warnings(index, index.lexical_index) if index.lexical_index else []
+    words = list_word_warnings(index, index.lexical_index) if index.lexical_index else describe_empty(index)
     return [*list_vector_warnings(index), *filter(None, [describe_outdated_words(index)]), *words]
 
 
 def list_vector_warnings(index: Index) -> list[str]:
     return [*filter(None, (describe_missing_prompts(index.encoder, index.prompts), describe_cut(index)))]
+
+
+def describe_empty(index: Index) -> list[str]:
+    """Return how many chunks have no text, which a count of chunks without words includes."""
+    empty = index.stats.get("empty")
+    if not empty:
+        return []
+    number, total = empty["chunks"], index.stats["num_chunks"]
+    have = "has" if number == 1 else "have"
+    return [
+        f'{number:,} of {counted(total, "chunk")} of the index "{index}" {have} no text, such as one of the document '
+        f'"{empty["document"]}": check the texts of the documents, and build a new version.'
+    ]
 
 
 def describe_cut(index: Index) -> str:

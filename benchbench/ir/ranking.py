@@ -87,6 +87,12 @@ def recall(
     return min(int(np.sum(counts)), expected) / expected
 
 
+def mark_tied(scores: Scores, depth: int) -> NDArray[np.bool_]:
+    """Return which of the first `depth` scores (n,), best first, equal a neighbour's, which may come after these."""
+    is_same: NDArray[np.bool_] = np.concatenate([[False], scores[1:] == scores[:-1], [False]])
+    return (is_same[1:] | is_same[:-1])[: min(depth, len(scores))]
+
+
 def collapse(documents: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the indices, ascending, at which each document of a ranking of chunks occurs first: (n,) → (distinct,)."""
     if len(set(documents.tolist())) == len(documents):  # as where a document is one chunk

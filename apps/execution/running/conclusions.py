@@ -182,12 +182,18 @@ def _warn_of_queries(run: Run, planned: RunPlan, notes: Notes, failed: int) -> I
 
 def _describe_ties(run: Run, ties: Ties) -> str:
     query, k = Query.objects.get(pk=ties.tied_query or 0), max(run.benchmark.k_values)
+    return (
+        f"{format_share(ties.tied / ties.ranked)} of the first {k} positions have the score of a neighbour, as for the "
+        f"query {query.key}: {advise_on_ties(run)}"
+    )
+
+
+def advise_on_ties(run: Run) -> str:
     fuses = run.configuration.search_mode == "hybrid" and run.configuration.fusion == "rrf"
     fusion = "the fusion weighted instead of rrf, " if fuses else ""
     return (
-        f"{format_share(ties.tied / ties.ranked)} of the first {k} positions have the score of a neighbour, as for the "
-        f"query {query.key}: external ids decide their order, not the search. Use {fusion}a reranker, or a search "
-        "whose scores differ more."
+        f"external ids decide their order, not the search. Use {fusion}a reranker, or a search whose scores differ "
+        "more."
     )
 
 

@@ -14,6 +14,8 @@ from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.planning.stages import EncodeStage, EngineStage, LexicalStage, RerankStage
 
 MAX_TEXT = 60  # characters of a query that is shown
+LONGER_ENCODER = "use an encoder with a longer window."
+LONGER_RERANKER = "Build an index with smaller chunks, or use a reranker with a longer window."
 OF_SCORE = {
     "dense": "cosine similarity",
     "sparse": "the share of the best score of the query",
@@ -48,15 +50,14 @@ def _yield_cut(planned: RunPlan, notes: Notes) -> Iterator[str]:
     encoded = [stage.key for stage in planned.stages if isinstance(stage, EncodeStage | EngineStage)]
     if ids := set[int]().union(*(notes.queries.get(key, {}).get(CUT, set()) for key in encoded)):
         yield (
-            f"The encoder does not read the end of {counted(len(ids), 'query')}, {_name(ids)}. Shorten them, or use an "
-            "encoder with a longer window."
+            f"The encoder does not read the end of {counted(len(ids), 'query')}, {_name(ids)}. Shorten them, or "
+            f"{LONGER_ENCODER}"
         )
     for stage in planned.stages:
         if isinstance(stage, RerankStage) and (ids := notes.queries.get(stage.key, {}).get(CUT, set())):
             yield (
                 f"The reranker {strip_model_path(stage.reranker)} does not read the end of some texts together with "
-                f"{counted(len(ids), 'query')}, {_name(ids)}. Build an index with smaller chunks, or use a reranker "
-                "with a longer window."
+                f"{counted(len(ids), 'query')}, {_name(ids)}. {LONGER_RERANKER}"
             )
 
 

@@ -14,7 +14,7 @@ from apps.retrieval.search.open_indexes import OpenIndex
 from benchbench.database import binary
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.planning.stages import RerankStage
-from benchbench.ir.ranking import UnitKind, collapse, cut, scale_scores
+from benchbench.ir.ranking import UnitKind, collapse, cut, mark_tied, scale_scores
 from benchbench.ir.records import Calls, ScoredList
 
 NO_IDS = np.empty(0, np.int64)
@@ -158,8 +158,7 @@ def count_tied(final: FinalList, depth: int) -> NDArray[np.int64]:
     Equal scores leave the order to the external ids. A document after `depth` may tie with the last.
     """
     scores = final.scores if final.chunk_ranks is None else final.scores[final.chunk_ranks - 1]
-    is_same = np.concatenate([[False], scores[1:] == scores[:-1], [False]])
-    tied = (is_same[1:] | is_same[:-1])[: min(depth, len(final.document_ids))]
+    tied = mark_tied(scores[: len(final.document_ids)], depth)
     return np.concatenate([[0], np.cumsum(tied)]).astype(np.int64)
 
 

@@ -108,6 +108,13 @@ def load_reports(benchmark: Benchmark) -> Iterator[BatchReport]:
         yield BatchReport(made_by=made_by, builds=builds or {}, runs=read_shares(runs), notes=notes)
 
 
+def list_noted_stages(benchmark: Benchmark, name: str, query_id: int) -> set[str]:
+    """Return the keys of the stages with a note of this name on a query."""
+    batches = _filter_reports(benchmark).filter(payload__query_ids__contains=[query_id])
+    notes = [each or {} for each in batches.values_list("result__notes", flat=True)]
+    return {stage for each in notes for stage, by_name in each.items() if query_id in by_name.get(name, ())}
+
+
 def load_searched_builds(benchmark: Benchmark) -> Iterator[tuple[dict[str, str], list[int]]]:
     """Yield the builds by stage that each batch of a benchmark searched, and its queries."""
     batches = _filter_reports(benchmark).filter(result__has_key="builds").exclude(result__builds={})

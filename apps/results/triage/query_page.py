@@ -22,6 +22,7 @@ from apps.mappings.truth import USUAL, Unresolved, read_truths
 from apps.records.measuring.evaluating import get_truth_policies
 from apps.records.models import Benchmark
 from apps.results.triage.next_steps import list_next_steps
+from apps.results.triage.notices import list_notices
 from apps.results.triage.query_runs import QueryRuns, load_query_runs, plot_values
 from apps.results.triage.ranks import RankRow, list_benchmarks
 from benchbench.access import AnyUser, may_change, viewable, visible
@@ -85,7 +86,7 @@ def build_query_page(
     return {
         "query": query,
         "runs": runs,
-        "figure": plot_values(runs) if runs else None,
+        **_describe_runs(runs, grades),
         "at": at,
         "judgments": judgments,
         "relevant": [row for row in judged if row.judgment and row.judgment.grade > 0],
@@ -106,6 +107,13 @@ def build_query_page(
             query.dataset, user, draft=draft, benchmark=benchmark, version=at.version if at else None
         ),
     }
+
+
+def _describe_runs(runs: QueryRuns | None, grades: Mapping[int, int]) -> dict[str, object]:
+    if runs is None:
+        return {"figure": None, "notices": []}
+    results, labels = [row.result for row in runs.ranked if row.result], [row.label for row in runs.ranked]
+    return {"figure": plot_values(runs), "notices": list_notices(runs.benchmark, results, labels, grades)}
 
 
 def list_judgments(query: Query, every: Sequence[Judgment], draft: DatasetVersion | None) -> dict[str, Any]:

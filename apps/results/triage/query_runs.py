@@ -117,8 +117,10 @@ def _load_values(
 
 
 def _list_runs(query: Query, benchmark: Benchmark, values: Values, before: Values) -> list[RunOfQuery]:
-    runs = list(benchmark.runs.filter(status=Run.Status.COMPLETED).defer(*UNUSED).order_by("run_order"))
-    rankings = QueryResult.objects.filter(run__benchmark=benchmark, query=query).defer("chunk_ids", "scores")
+    runs = list(
+        benchmark.runs.filter(status=Run.Status.COMPLETED).select_related("index").defer(*UNUSED).order_by("run_order")
+    )
+    rankings = QueryResult.objects.filter(run__benchmark=benchmark, query=query).defer("chunk_ids")
     results: dict[Any, QueryResult] = {}
     for result in rankings.order_by("error", "repetition"):  # of repetitions the first that did not fail, as measured
         results.setdefault(result.run_id, result)

@@ -13,6 +13,7 @@ from apps.results.leaderboard.versions import VersionView
 from apps.results.triage import queries
 from apps.results.triage.by_slice import build_context
 from apps.results.triage.causes import count_causes, read_cause
+from apps.results.triage.notices import list_notices
 from apps.results.triage.paths import build_paths
 from apps.results.triage.queries import filter_by_cause, get_column, order_by_gap, order_worst_first
 from apps.results.triage.query_runs import load_query_runs
@@ -158,6 +159,7 @@ def build_query_context(result: QueryResult, *, at: VersionView) -> dict[str, ob
         "paths": paths,
         "texts": _load_wordings(result),
         "terms": query_terms,
+        "notices": list_notices(benchmark, [] if result.error else [result], [result.run.label], grades),
         "nothing": explain_nothing(result, query_terms),
         "hits": [
             (hit, paths.stops.get(hit.document.pk, ()) if hit.document else (), terms[number] if terms else ())
