@@ -67,10 +67,10 @@ class CollectionForm(DocumentsForm):
         limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
         remedy="Import larger files with manage.py import_collection.",
         help_text=format_html(
-            "A table with a row for each document: CSV, JSON Lines such as BEIR’s <code>{}</code>, or a list in JSON. "
-            "It needs columns of ids and texts; titles and URLs may follow, and others become metadata. Judgments will "
-            "find a document by its id, its URL or the hash of its content. "
-            "Or a <code>{}</code> of Markdown, HTML and text files, or of sectioned documents.",
+            "A table with a row for each document: CSV, a sheet of a workbook, JSON Lines such as BEIR’s "
+            "<code>{}</code>, or a list in JSON. It needs columns of ids and texts; titles and URLs may follow, and "
+            "others become metadata. Judgments will find a document by its id, its URL or the hash of its content. Or "
+            "a <code>{}</code> of Markdown, HTML and text files, or of sectioned documents.",
             *('{"_id": "d1", "title": "…", "text": "…"}', ".zip"),
         ),
     )
@@ -118,8 +118,8 @@ class CorpusForm(DocumentsForm):
         limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
         remedy="Import larger files with manage.py import_collection, and choose the collection.",
         help_text=format_html(
-            "A table with a row for each document, its id and its text: CSV, JSON Lines as in BEIR, or a list in JSON. "
-            "Or a <code>{}</code> of Markdown, HTML and text files.",
+            "A table with a row for each document, its id and its text: CSV, a sheet of a workbook, JSON Lines as in "
+            "BEIR, or a list in JSON. Or a <code>{}</code> of Markdown, HTML and text files.",
             ".zip",
         ),
     )

@@ -17,10 +17,11 @@ from benchbench.files.columns import METADATA, NAMES_OF_DOCUMENTS, OF_DOCUMENTS,
 from benchbench.files.documents import read_documents
 from benchbench.files.encodings import in_utf8
 from benchbench.files.tables import Row, read_table
+from benchbench.files.workbooks import ENDINGS as WORKBOOKS
 from benchbench.reading.ids import CHANGED
 from benchbench.reading.strict_json import read_chunks, read_lines
 
-ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv")
+ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", *WORKBOOKS)
 NEEDED = [field.name for field in OF_DOCUMENTS if field.is_needed]
 SYNONYMS = {field.name: field.synonyms.split() for field in OF_DOCUMENTS}
 BEIR_KEYS = {"_id", "text", "title", "uri", "metadata"}

@@ -100,8 +100,7 @@ class QueriesForm(PageForm):
         required=False,
         widget=forms.Textarea({"rows": 3, "placeholder": "query_text=question\ngrade=stars"}),
         help_text=format_html(
-            "For CSV and JSON Lines: one <code>{}</code> per line if the names differ; <code>{}</code> ignores a "
-            "column.",
+            "For tables: one <code>{}</code> per line if the names differ; <code>{}</code> ignores a column.",
             *("field=column", "=column"),
         ),
     )

@@ -153,7 +153,7 @@ def _is_left_out(name: str) -> bool:
 # How files begin that no reader reads, and what to do with them.
 BINARY = (
     (b"%PDF-", "is a PDF, which is not read: save its text as .txt, .md or .html, or a table as CSV"),
-    (b"\xd0\xcf\x11\xe0", "is a workbook or document of old Office: save a sheet as CSV UTF-8, a document as text"),
+    (b"\xd0\xcf\x11\xe0", "is a file of old Office: end the name of a workbook in .xls, save a document as text"),
     (b"PAR1", "is a Parquet file: save it as CSV or JSON Lines"),
     (b"SQLite format 3", "is a database: save its table as CSV"),
     (b"7z\xbc\xaf", "is a 7z archive: pack it as .zip"),
@@ -162,9 +162,9 @@ BINARY = (
 )
 UNREAD = (".pdf", ".docx", ".doc", ".odt", ".rtf", ".pptx", ".ppt", ".xlsx", ".xls", ".epub", ".msg", ".eml", ".tex")
 OFFICE = (
-    ("xl/", "is a workbook: save its sheet as CSV UTF-8, and import that"),
+    ("xl/", "is a workbook: end its name in .xlsx"),
     ("word/", "is a Word document, which is not read: save it as .txt, .md or .html, or a table as CSV"),
-    ("content.xml", "is a document of LibreOffice: save a sheet as CSV UTF-8, a text as .txt"),
+    ("content.xml", "is a file of LibreOffice: end the name of a workbook in .ods, save a document as text"),
 )
 
 
@@ -183,9 +183,9 @@ def describe_binary(path: Path) -> str:
 
 
 def list_unread(file: IO[bytes]) -> list[str]:
-    """Return the documents of programs in a zip, which no reader reads; none for another file."""
+    """Return the documents of programs in a zip, which no reader reads there; none for a single file."""
     if not zipfile.is_zipfile(file):
         return []
     with zipfile.ZipFile(file) as archive:
         names = [name for name in archive.namelist() if not _is_left_out(name)]
-    return sorted(name for name in names if PurePosixPath(name).suffix.lower() in UNREAD)
+    return sorted(name for name in names if len(names) > 1 and PurePosixPath(name).suffix.lower() in UNREAD)

@@ -1,4 +1,4 @@
-"""Texts in an encoding other than UTF-8, or with lines of old Macs, read through a copy."""
+"""Texts in an encoding other than UTF-8, or with lines of old Macs, and workbooks, read through a copy."""
 
 import codecs
 import gzip
@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from benchbench.errors import FileFormatError
+from benchbench.files.workbooks import copy_sheet, is_workbook
 from benchbench.local_files.placing import scratch_folder
 from benchbench.texts.storable import HEAD, find_wide_encoding
 
 BLOCK = 2**18
-OLD = "cp1252"
+OLD, SHEET = "cp1252", "sheet"
 NAMES = {OLD: "Windows-1252"}
 HIGH = re.compile(rb"[\x80-\xff]+")
 LONG = 3  # letters outside ASCII in a row; in texts of Windows-1252 they are rare
@@ -31,11 +32,11 @@ EXCERPT = re.compile(rf"(?<!\w)[^\n]{{0,{BEFORE}}}?[^\0-\x7f][^\n]{{0,{AFTER}}}(
 def in_utf8(path: Path) -> Iterator[tuple[Path, list[str]]]:
     """Yield a file or directory, or its copy with texts in UTF-8, and a sentence for each text that was not.
 
-    JSON must be UTF-8, so a file that begins as JSON stays as it is, as do those of unclear encoding: their
-    reader refuses them. Lines keep their numbers.
+    A workbook is copied as the CSV of its first sheet. JSON must be UTF-8, so a file that begins as JSON stays as it
+    is, as do those of unclear encoding: their reader refuses them. Lines keep their numbers.
     """
     files = [path] if path.is_file() else sorted(filter(Path.is_file, path.rglob("*")))
-    encodings = {file: encoding for file in files if (encoding := find_encoding(file) or ends_lines_with_cr(file))}
+    encodings = {file: encoding for file in files if (encoding := _find_way(file))}
     if not encodings:
         yield path, []
         return
@@ -47,9 +48,14 @@ def in_utf8(path: Path) -> Iterator[tuple[Path, list[str]]]:
         for file, encoding in encodings.items():
             target = copy / file.relative_to(path)
             target.unlink(missing_ok=True)
-            note = _copy(file, target, encoding)
-            notes += [note] if encoding != "utf-8" else []
+            note = copy_sheet(file, target) if encoding == SHEET else _copy(file, target, encoding)
+            notes += [note] if note and encoding != "utf-8" else []
         yield copy, notes
+
+
+def _find_way(file: Path) -> str:
+    """Return SHEET for a workbook, the codec of a text that must be copied, else ""."""
+    return SHEET if is_workbook(file) else find_encoding(file) or ends_lines_with_cr(file)
 
 
 def find_encoding(path: Path) -> str:

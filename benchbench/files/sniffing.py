@@ -13,6 +13,7 @@ from benchbench.files.beir import find_columns_of_qrels
 from benchbench.files.columns import FIELDS, REFERENCES, assign_columns, fold_column
 from benchbench.files.quepid import are_ranked, find_columns
 from benchbench.files.tables import DELIMITER, NUMBER, find_delimiter, read_table
+from benchbench.files.workbooks import ENDINGS as WORKBOOKS
 from benchbench.reading.strict_json import BLOCK_BYTES, read_chunks, read_lines
 
 Kind = Literal[
@@ -192,7 +193,7 @@ def _sniff_columns(lines: list[str], path: Path) -> Kind:
         return "query-log"
     if len(assign_columns(cells, {}, ()).keys() & COLUMNS) > 1:
         return "table"
-    is_csv = path.name.removesuffix(".gz").endswith(".csv")
+    is_csv = path.name.lower().removesuffix(".gz").endswith((".csv", *WORKBOOKS))
     if kind := _sniff_trec(sample, topics=not is_csv):
         return kind
     if is_csv:

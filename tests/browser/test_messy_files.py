@@ -11,7 +11,7 @@ from playwright.sync_api import Page
 from apps.collections.models import Document
 from apps.datasets.models import Dataset
 from apps.records.models import Benchmark
-from tests.files.samples import write_file
+from tests.files.samples import write_excel, write_file
 
 pytestmark = pytest.mark.thorough
 
@@ -111,7 +111,8 @@ SHEET = "\ufeffQuery;Document;Rating;Comment\r\n"
 def test_stranger_reaches_a_verdict_from_excel(page, manage, tmp_path):
     manage("manage.py", "worker")
     texts = pack(tmp_path / "texts.zip", TEXTS)
-    sheet = write_file(tmp_path / "sheet.csv", SHEET + "pear;a.txt;2;good\r\nplum;b b.txt;1;\r\n")
+    rows = [["Query", "Document", "Rating", "Comment"], ["pear", "a.txt", 2, "good"], ["plum", "b b.txt", 1]]
+    sheet = write_excel(tmp_path / "sheet.xlsx", {"Sheet1": rows})
     page.goto("/admin/")
     stranger = Stranger(page)
     stranger.click("a:has-text('New evaluation')")

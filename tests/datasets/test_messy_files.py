@@ -148,9 +148,6 @@ def test_a_zip_may_hold_one_table_among_pages(tmp_path):
     two = pack(tmp_path, "two.zip", {"a.csv": files["judged.csv"], "b.csv": files["judged.csv"]})
     assert refusal_of(two) == "two holds several datasets: a.csv, b.csv. Leave all but one out."
     assert "rename one" in refusal_of([two, two])
-    book = tmp_path / "judged.xlsx"
-    book.write_bytes(b"PK\x03\x04")
-    assert refusal_of(book) == "judged.xlsx is a workbook: save its sheet as CSV UTF-8, and import that."
 
 
 def test_several_splits_are_chosen_by_name(tmp_path):

@@ -3,9 +3,12 @@
 import gzip
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
+
+from xlsxwriter import Workbook
 
 METADATA = {"dataset_id": "golden", "version": "1.0.0", "slice_definitions": {"a": "first", "b": "second"}}
 TOPICS = [
@@ -174,3 +177,15 @@ XML_TOPICS = """<?xml version="1.0"?>
 <topics task="x"><topic number="1"><title>Caf&eacute; &amp; bar</title><narrative>Where.</narrative></topic>
 <topic number="2"><query>coronavirus origin</query><question>where from</question></topic></topics>
 """
+
+
+def write_excel(path: Path, sheets: Mapping[str, Sequence[Sequence[object]]]) -> Path:
+    book = Workbook(str(path), {"default_date_format": "yyyy-mm-dd"})
+    for name, rows in sheets.items():
+        sheet = book.add_worksheet(name)
+        for number, row in enumerate(rows):
+            for column, value in enumerate(row):
+                write = sheet.write_datetime if isinstance(value, date) else sheet.write
+                write(number, column, value)
+    book.close()
+    return path

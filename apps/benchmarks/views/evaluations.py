@@ -59,9 +59,9 @@ class JudgedForm(QueriesForm):
         required=False,
         limit="BENCHMARK_DATASET_MAX_UPLOAD_BYTES",
         remedy="Import larger files with manage.py import_dataset, and choose the dataset.",
-        help_text="A table (CSV) with a row for each judgment: query, document, grade. Or queries and judgments in two "
-        "files, chosen at once: queries.jsonl with qrels.tsv, topics with TREC judgments. Or a .zip, or any other "
-        "format of datasets.",
+        help_text="A table (CSV or a sheet of a workbook) with a row for each judgment: query, document, "
+        "grade. Or queries and judgments in two files, chosen at once: queries.jsonl with qrels.tsv, topics with TREC "
+        "judgments. Or a .zip, or any other format of datasets.",
     )
     collection = forms.ModelChoiceField(Collection.objects.none(), required=False, label="Or choose a collection")
     dataset = forms.ModelChoiceField(Dataset.objects.none(), required=False, label="Or choose a dataset")

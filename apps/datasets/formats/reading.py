@@ -32,7 +32,7 @@ PARTIAL_KINDS: dict[Kind, str] = {
     "sectioned-document": "is a document: import its directory as a collection",
 }
 MOST_FILES = 3  # of a folder that an error describes
-WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers")
+NUMBERS = ".numbers"
 
 
 def detect(path: Path) -> str:
@@ -49,8 +49,8 @@ def _locate(path: Path, options: Mapping[str, object]) -> tuple[str, Path]:
     kind = sniff(path)
     if format_name := find_format(kind):
         return format_name, path
-    if path.suffix.lower() in WORKBOOKS:
-        raise DatasetError(f"{path.name} is a workbook: save its sheet as CSV UTF-8, and import that.")
+    if path.suffix.lower() == NUMBERS:
+        raise DatasetError(f"{path.name} is a workbook of Numbers: save its sheet as CSV UTF-8, and import that.")
     if (kind == "beir-lines" and holds_documents(path)) or (not kind and find_root(path)):
         raise SwappedError(f"{path.name} {DOCUMENTS}.")
     if kind in PARTIAL_KINDS:

@@ -9,7 +9,7 @@ from benchbench.texts.words import fold_word, is_common, normalize
 Split = Callable[[str], list[str]]
 ASCII_TOKEN = re.compile(r"[a-z0-9_]+(?:(?:(?<=[a-z])[.:'](?=[a-z])|(?<=[0-9])[,;.'](?=[0-9]))[a-z0-9_]+)*")
 PLAIN_TOKEN = re.compile(r"(?u)\b\w\w+\b")
-ASCII_ENGLISH_TOKEN = re.compile(r"[a-z0-9_]{2,}")  # PLAIN_TOKEN of folded ASCII, in three fifths of its time
+BLANKS = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) == "_")}  # all that is in no word
 ENGLISH_TOKEN = re.compile(r"\w[\w\u0300-\u036f]+")  # with the marks of its letters
 SWAPPED = re.compile("([\u0e4d\u0ecd])([\u0e48-\u0e4b\u0ec8-\u0ecb])")  # of Thai and Lao: a vowel before the tone
 IDENTIFIER = re.compile(r"\w+")
@@ -113,7 +113,7 @@ def _split_raw(text: str) -> list[str]:
 def split_english(text: str) -> list[str]:
     """Return the words of two or more characters of a folded text, and in other scripts those of `split_unicode`."""
     if text.isascii():
-        return ASCII_ENGLISH_TOKEN.findall(text)
+        return [word for word in text.translate(BLANKS).split() if len(word) > 1]  # PLAIN_TOKEN in half its time
     if is_common(text):
         return ENGLISH_TOKEN.findall(text)
     from benchbench.texts.scripts import FOREIGN
