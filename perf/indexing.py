@@ -12,6 +12,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import throwaway
@@ -29,13 +30,14 @@ from apps.operations.working import wait
 from apps.retrieval.building import MAX_BATCH_CHUNKS, insert_vectors, prepare_table
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.encoders import load_encoder
-from apps.retrieval.encoders.base import BATCH
+from apps.retrieval.encoders.base import BATCH, Encoder
 from apps.retrieval.encoders.encoding import encode_texts
-from apps.retrieval.encoders.registry import SentenceTransformerEncoder
+from apps.retrieval.encoders.registry import SentenceTransformerEncoder, has_bfloat16
 from apps.retrieval.encoders.token_store import delete_tokens
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import CachedVector, Index
 from apps.retrieval.search import vectors as tables
+from benchbench.ir.encoding import EncoderParameters
 
 DATA = Path(os.environ.get("BENCHBENCH_SHARED_DATA") or throwaway.ROOT.parent / "shared" / "data")
 VECTORS, DIMENSION = 20_000, 384
@@ -136,29 +138,40 @@ def real_texts(name: str, count: int) -> list[str]:
 
 
 def encoding() -> None:
-    """All that encoding for a build does, against one call of the library, which sorts by length too."""
+    """All that encoding for a build does, against one call of the library, which sorts by length too.
+
+    Also in reduced precision, where the device has products in bfloat16.
+    """
     encoder = load_encoder(settings.BENCHBENCH_DEFAULT_MODEL)
     assert isinstance(encoder, SentenceTransformerEncoder)
     model = encoder._model
     room = settings.BENCHBENCH_TOKEN_BYTES
+    reduced = ("mixed", "bfloat16") if has_bfloat16(encoder.device) else ()
     for name in ("scifact", "cranfield"):
         texts = real_texts(name, TEXTS)
 
         def bare() -> None:
             model.encode(texts, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False)  # noqa: B023
 
-        def ours(token_bytes: int) -> None:
+        def ours(token_bytes: int, one: Encoder = encoder) -> None:
             settings.BENCHBENCH_TOKEN_BYTES = token_bytes
-            delete_tokens(encoder.model_name, encoder.revision, "document")
-            encode_texts(encoder, texts)  # noqa: B023
+            delete_tokens(one.model_name, one.revision, "document")
+            encode_texts(one, texts)  # noqa: B023
 
+        precise = {name: load_encoder(encoder.model_name, EncoderParameters(precision=name)) for name in reduced}
         acts: dict[str, Callable[[], object]] = {
             f"model.encode, batches of {BATCH}": bare,
             "encode_texts, token vectors kept": lambda: ours(room),
             "encode_texts, no room for them": lambda: ours(0),
         }
+        acts |= {f"encode_texts, {precision}": partial(ours, room, one) for precision, one in precise.items()}
         rates = alternating(acts, units=len(texts), rounds=3)
         table(f"Encoding {len(texts)} documents of {name} on {encoder.device}", rates, "texts/s")
+        for precision, one in precise.items():
+            cosines = (encode_texts(one, texts) * encode_texts(encoder, texts)).sum(axis=1)
+            print(f"{precision}: a cosine of at least {cosines.min():.5f} to float32")
+    if not reduced:
+        print(f"\nThis {encoder.device} has no products in bfloat16: mixed and bfloat16 would be slower, not measured.")
 
 
 def build(collection: Collection) -> Index:

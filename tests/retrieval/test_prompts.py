@@ -2,14 +2,17 @@
 
 import numpy as np
 import pytest
+from django.contrib.auth.models import User
 
-from apps.retrieval.encoders import load_encoder
+from apps.retrieval.encoders import load_encoder, registry
 from apps.retrieval.encoders.encoding import compute_query_vectors, load_index_encoder
 from apps.retrieval.encoders.prompts import describe_missing_prompts, find_family, quote
+from apps.retrieval.forms import IndexForm
 from apps.retrieval.grids import Grid, plan_grid
 from apps.retrieval.indexing import IndexingError, create_index
 from apps.retrieval.models import VectorSpace
 from benchbench.ir.encoding import DEFAULT, EncoderParameters
+from tests.files.samples import write_file
 from tests.retrieval.opened import KEYWORDS
 from tests.tiny_models import save_encoder
 
@@ -59,6 +62,14 @@ class TestParameters:
             assert np.linalg.norm(vectors.astype(float), axis=1) == pytest.approx(1, abs=1e-6)
             assert (vectors * exact).sum(axis=1).min() > 0.99
             assert not np.array_equal(vectors, exact)
+
+    @pytest.mark.parametrize("flag", ["avx512_bf16", "avx512f"])
+    @pytest.mark.django_db
+    def test_the_form_says_whether_mixed_saves_time_here(self, flag, monkeypatch, tmp_path):
+        monkeypatch.setattr(registry, "CPU", write_file(tmp_path / "cpuinfo", f"flags\t: avx2 {flag}\n"))
+        words = str(IndexForm(user=User(is_superuser=True)).fields["precision"].help_text)
+        assert "mixed saves a third of the time of encoding" in words
+        assert words.endswith("This machine's CPU has such products." if flag == "avx512_bf16" else "CPU has none.")
 
 
 class TestIndexes:

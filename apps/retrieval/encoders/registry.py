@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -168,6 +169,21 @@ def _find_prompt(model: Any, *names: str) -> str:
     """Return the prompt that the library chooses for `encode_query` or `encode_document`, by its possible names."""
     chosen = next((name for name in names if name in model.prompts), model.default_prompt_name)
     return str(model.prompts.get(chosen) or "")
+
+
+CPU = Path("/proc/cpuinfo")
+BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}  # flags of a CPU with such products; the last is that of ARM
+
+
+def has_bfloat16(device: str) -> bool:
+    """Return whether a device has instructions for products in bfloat16, without which they take longer."""
+    if device.startswith("cuda"):
+        import torch
+
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    with suppress(OSError):
+        return device == "cpu" and not BFLOAT16.isdisjoint(CPU.read_text().split())
+    return False
 
 
 def _autocast(device: str) -> Any:
