@@ -140,9 +140,10 @@ class QueryResultAdmin(LargeAdmin):
         results = super().get_queryset(request)
         match = request.resolver_match
         on_its_page = match is not None and match.url_name == "benchmarks_queryresult_change"
-        made_from = ("query__dataset", "run__index", "run__benchmark__dataset_version__dataset")
-        mapping = ("run__benchmark__mapping__dataset", "run__benchmark__mapping__dataset_version")
-        return results.select_related(*made_from, *mapping) if on_its_page else results
+        made_from = ("query__dataset", "run__benchmark__dataset_version__dataset")
+        index = ("run__index__chunk_set", "run__index__lexical_index__chunk_set")
+        mapping = (f"run__benchmark__mapping__{name}" for name in ("dataset", "dataset_version", "collection"))
+        return results.select_related(*made_from, *index, *mapping) if on_its_page else results
 
     @admin.display(description="Time")
     def time(self, obj: QueryResult) -> str:
