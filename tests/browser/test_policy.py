@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.urls import reverse
 from playwright.sync_api import Page, expect
 
+from apps.accounts.models import AccessToken
+from apps.accounts.tokens import find_token
 from apps.records.models import Schedule
 from tests.admin.addresses import make_world, paths
 from tests.browser.reader import PATIENCE, outside
@@ -146,6 +149,18 @@ def test_the_shell_works_under_the_policy(visited: Page) -> None:
     page.select_option("#changelist-actions select", "run_selected")
     expect(run).to_be_visible()
     assert page.evaluate("() => window.acted") == []
+
+
+def test_new_token_is_copied_by_a_click(visited: Page) -> None:
+    visited.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    visited.goto(reverse("admin:accounts_accesstoken_add"))
+    visited.get_by_label("Name").fill("pipeline")
+    visited.get_by_role("button", name="Make the token").click()
+    visited.get_by_role("button", name="Copy").click()
+    expect(visited.get_by_role("button", name="Copied")).to_be_visible()
+    copied = visited.evaluate("() => navigator.clipboard.readText()")
+    assert outside(lambda: find_token(copied)) == outside(AccessToken.objects.get)
+    assert visited.evaluate("() => window.acted") == []
 
 
 # The ways in which markup acts where it is not escaped.
