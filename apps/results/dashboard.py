@@ -31,6 +31,7 @@ from apps.retrieval.models import Index
 from apps.verdicts.schedules.starting import SKIPPED
 from benchbench.access import judges_alone, viewable, visible
 from benchbench.decimals import counted, short_signed
+from benchbench.ir.gate import Outcome
 from benchbench.models import leave_out_archived
 from benchbench.site.panels import change_url
 
@@ -197,7 +198,9 @@ def _list_turns(user: User) -> Iterator[Task]:
     turned_at = repeats.exclude(turned="").values("ended_at")[:1]
     last = repeats.filter(ended_at__isnull=False).values("turned")[:1]
     problem = repeats.exclude(problem__startswith=SKIPPED).values("problem")[:1]
-    subqueries = {"turned_at": turned_at, "last": last, "problem": problem}
+    failed = visible(GateOutcome.objects.filter(outcome=Outcome.FAILED), user, through="run__benchmark")
+    run = failed.filter(run__benchmark__repeats__schedule=OuterRef("pk")).order_by("-created_at").values("run")[:1]
+    subqueries = {"turned_at": turned_at, "last": last, "problem": problem, "failed_run": run}
     annotated: QuerySet[Any] = Schedule.objects.annotate(**{name: Subquery(rows) for name, rows in subqueries.items()})
     schedules = visible(annotated, user)
     failing = Q(problem__gt="", enabled=True)
@@ -209,7 +212,11 @@ def _list_turns(user: User) -> Iterator[Task]:
         if schedule.state == GateState.RED or schedule.last == GateState.GREEN:
             when = f" on {localtime(schedule.turned_at):%Y-%m-%d}" if schedule.turned_at else ""
             sentence = f"The gate of the schedule “{schedule}” turned {schedule.state}{when}."
-            yield Task("event_repeat", sentence, "See the repeats", url)
+            if schedule.state == GateState.RED and schedule.failed_run and user.has_perm("benchmarks.view_run"):
+                url = f"{reverse('admin:benchmarks_run_change', args=[schedule.failed_run])}#gates"
+                yield Task("event_repeat", sentence, "See which checks", url)
+            else:
+                yield Task("event_repeat", sentence, "See the repeats", url)
 
 
 def _describe_mapping(mapping: Any) -> Task:

@@ -3,19 +3,21 @@
 import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
+from django.utils import timezone
 from playwright.sync_api import Page, Route, expect
 
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
-from apps.records.models import Benchmark
+from apps.records.models import Benchmark, Repeat, Schedule
 from apps.results.exporting import export
 from apps.retrieval.indexing import build_index, create_index
+from apps.verdicts.schedules.repeats import end_repeat
 from benchbench.site.panels import change_url
-from tests.benchmarks.gated import GOOD, POOR, make_gated, search
+from tests.benchmarks.gated import GOOD, POOR, make_gated, pinned, search
 from tests.browser.reader import choose, outside
 from tests.created import run_benchmark
-from tests.factories import make_dataset
+from tests.factories import make_dataset, make_schedule
 from tests.library import ENCODER, make_library
 
 pytestmark = pytest.mark.thorough
@@ -136,6 +138,31 @@ def test_the_list_compares_runs_in_one_click(page):
         row.check()
     compare.click()
     expect(page.get_by_role("heading", name="Comparison of 2 runs")).to_be_visible()
+
+
+LOSS = "against_baseline: {nDCG@10: {may_lose: 0.01}}"
+COUNT_CLICKS = "addEventListener('click', () => sessionStorage.clicks = 1 + Number(sessionStorage.clicks ?? 0), true)"
+
+
+def make_red_gate() -> None:
+    benchmark = make_compared()
+    baseline = pinned(benchmark.runs.get(run_order=1))
+    ranks = [2] * 5 + [9] + [2] * 4 + [3] * 10  # q06 loses the most
+    worse = search(benchmark.mapping, ranks, name="night", completed_at=timezone.now())
+    schedule = make_schedule(benchmark, repeats=0, rules=LOSS, baseline="main", owner=baseline.approved_by)
+    end_repeat(str(Repeat.objects.create(schedule=schedule, due_at=timezone.now(), benchmark=worse).pk))
+    assert Schedule.objects.get().state == "red", Repeat.objects.get().result
+
+
+def test_four_clicks_from_red_gate_to_query(page):
+    outside(make_red_gate)
+    page.add_init_script(COUNT_CLICKS)
+    page.goto("/admin/")
+    page.locator(".bb-task", has_text="turned red").get_by_role("link").click()
+    page.get_by_role("link", name="query by query").click()
+    page.locator(".bb-queries tbody th a").first.click()
+    expect(page.get_by_text("q06", exact=True).first).to_be_visible()
+    assert 0 < int(page.evaluate("sessionStorage.clicks")) <= 4
 
 
 def test_a_comparison_follows_its_choice_of_measure(page):
