@@ -37,14 +37,16 @@ def unpacked(path: Path, *, max_bytes: int) -> Iterator[Path]:
 def gathered(paths: Sequence[Path], *, max_bytes: int) -> Iterator[Path]:
     """Yield a directory with links to some files while the block runs, zips unpacked; a single file as it is.
 
+    The directory has the name of the files, not that of the only folder in a zip.
+
     Raises the errors of `unpacked`, and one for two files of a name.
     """
     if len(paths) == 1 and paths[0].suffix.lower() != ".zip":
         yield paths[0]
         return
     with scratch_folder() as folder:
-        target = folder / name_files(paths)
-        target.mkdir()
+        target = folder / "outer" / name_files(paths)
+        target.mkdir(parents=True)
         for path in paths:
             if (target / path.name).exists():
                 raise FileFormatError(f"Two files are called {path.name}: rename one.")
@@ -52,7 +54,11 @@ def gathered(paths: Sequence[Path], *, max_bytes: int) -> Iterator[Path]:
                 _unpack(path, target if len(paths) == 1 else target / path.name, max_bytes)
             else:
                 (target / path.name).symlink_to(path.resolve())
-        yield find_inner(target)
+        inner = find_inner(target)
+        if inner != target:
+            (folder / "inner").mkdir()
+            inner = inner.rename(folder / "inner" / target.name)
+        yield inner
 
 
 def name_files(paths: Sequence[Path]) -> str:

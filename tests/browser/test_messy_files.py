@@ -1,23 +1,27 @@
 """Files as people have them, in a browser: each choice shows what it gives, or the remedy, before anything starts."""
 
 import time
-import zipfile
 from pathlib import Path
 
 import pytest
 from django.urls import reverse
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from apps.collections.models import Document
 from apps.datasets.models import Dataset
+from apps.operations.models import Operation
+from apps.operations.working import wait
 from apps.records.models import Benchmark
+from apps.retrieval.models import Index
+from tests.browser.messy import PAGES, QUEPID, pack, start
+from tests.browser.reader import choose, outside
 from tests.files.samples import write_excel, write_file
 
 pytestmark = pytest.mark.thorough
 
-PAGES = {"docs/pears.md": "# Pears\n\nA pear is a fruit.", "docs/plums.md": "# Plums\n\nA plum is blue."}
 TABLES = {
-    "quepid.csv": "\ufeffquery;docid;rating\r\npear;docs/pears.md;2\r\n",
+    "quepid.csv": "query,docid,rating\r\npear,docs/pears.md,2\r\n",
+    "quepid_of_excel.csv": "\ufeffquery;docid;rating\r\npear;docs/pears.md;2\r\n",
     "detailed.csv": "Case Name,Query Text,Doc ID,Rating\nShop,pear,docs/pears.md,2\n",
     "excel.csv": "Query;Document;Rating;Comment\npear;docs/pears.md;2;good\n",
     "plain.csv": "query_text,document_id,grade\npear,docs/pears.md,2\n",
@@ -29,6 +33,8 @@ HALVES = {
     "qrels.txt": "q1 0 docs/pears.md 2\n",
     "corpus.jsonl": '{"_id": "d1", "title": "Pears", "text": "A pear."}\n',
 }
+
+TREC = {"mine/topics.txt": "q1\tpear\nq2\tplum\n", "mine/qrels.txt": "q1 0 docs/pears.md 2\nq2 0 docs/plums.md 1\n"}
 
 
 def choose_files(page: Page, field: str, *files: Path) -> str:
@@ -77,6 +83,43 @@ def test_messy_files_are_shown_before_they_are_imported(page, manage, tmp_path):
     assert (benchmark.mapping.mapped_count, benchmark.mapping.collection.name) == (2, "handbook")
 
 
+def test_second_dataset_waits_for_the_same_index(page, manage, tmp_path):
+    page.goto(reverse("admin:new_evaluation"))
+    page.set_input_files("[name=corpus]", str(pack(tmp_path / "handbook.zip", PAGES)))
+    page.set_input_files("[name=queries]", str(write_file(tmp_path / "quepid.csv", QUEPID)))
+    start(page, "keyword:pear,plum")
+    page.wait_for_url("**/evaluate/*-*/")
+    page.goto(reverse("admin:new_evaluation"))
+    choose(page, "collection", "handbook")
+    trec = pack(tmp_path / "trec.zip", TREC)
+    assert "2 queries with 2 judgments" in choose_files(page, "queries", trec)
+    start(page, "keyword:pear,plum")
+    page.wait_for_url("**/evaluate/*-*/")
+    expect(page.get_by_text("queued").first).to_be_visible()
+    manage("manage.py", "worker")
+    page.wait_for_url("**/results/")
+    page.wait_for_selector(".bb-verdict-sentence")
+    outside(lambda: [wait(operation) for operation in Operation.objects.filter(kind="benchmark")])
+    assert {one.mapping.dataset.name for one in Benchmark.objects.filter(status="completed")} == {"quepid", "trec"}
+    assert Index.objects.count() == 1
+
+
+def test_swapped_files_are_named_and_swapped_back(page, manage, tmp_path):
+    manage("manage.py", "worker")
+    documents, queries = pack(tmp_path / "handbook.zip", PAGES), tmp_path / "quepid.csv"
+    write_file(queries, QUEPID)
+    page.goto(reverse("admin:new_evaluation"))
+    page.set_input_files("[name=corpus]", str(queries))
+    page.set_input_files("[name=queries]", str(documents))
+    start(page, "keyword:pear,plum")
+    expect(page.locator("#form_faults")).to_contain_text("handbook holds documents, not judged queries")
+    page.get_by_label("Upload documents").set_input_files(str(documents))
+    page.get_by_label("Upload judged queries").set_input_files(str(queries))
+    page.click("button:has-text('Start')")
+    page.wait_for_url("**/results/")
+    page.wait_for_selector(".bb-verdict-sentence")
+
+
 class Stranger:
     """Someone who uses pages by what they show; each click, choice in a list and choice of a file counts."""
 
@@ -94,13 +137,6 @@ class Stranger:
     def select(self, selector: str, value: str) -> None:
         self.clicks += 2  # the list and the choice
         self.page.select_option(selector, value)
-
-
-def pack(path: Path, files: dict[str, str]) -> Path:
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
-    return path
 
 
 TEXTS = {"Fruit/Äpfel/a.txt": "Pears are sweet.", "Fruit/b b.txt": "Plums are blue.", "Fruit/c.txt": "Figs grow."}

@@ -134,7 +134,7 @@ def test_documents_given_as_queries_are_named(tmp_path):
     assert refusal_of(corpus) == "corpus.jsonl holds documents, not judged queries."
     assert "holds documents" in refusal_of(write_file(tmp_path / "a.jsonl", documents))
     pages = pack(tmp_path, "handbook.zip", {"h/a.md": "# A", "h/b.md": "# B"})
-    assert refusal_of(pages) == "h holds documents, not judged queries."
+    assert refusal_of(pages) == "handbook holds documents, not judged queries."
     swapped = [corpus, write_file(tmp_path / "qrels.tsv", JUDGMENTS["qrels.tsv"])]
     assert refusal_of(swapped) == "corpus.jsonl holds documents, not judged queries."
     write_file(corpus, '{"_id": "d1", "text": "a"}\n')

@@ -40,7 +40,7 @@ def test_it_is_neither_declared_nor_built(fruit, absent, message):
 
 def test_a_model_that_is_not_here_builds_nothing(fruit):
     index = create_index(fruit, name="index", encoder="nobody/nothing")
-    message = "'nobody/nothing' is not on this machine, and HF_HUB_OFFLINE forbids the download: use"
+    message = "'nobody/nothing' is not on this machine, and HF_HUB_OFFLINE forbids the download: check the name, use"
     with pytest.raises(UnavailableError, match=message):
         build_index(index)
     index.refresh_from_db()

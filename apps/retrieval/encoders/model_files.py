@@ -145,8 +145,8 @@ def _require_fetchable(name: str) -> None:
         )
     if constants.HF_HUB_OFFLINE:
         raise ModelError(
-            f"{problem}, and HF_HUB_OFFLINE forbids the download: use `hf download`, or give the path of its folder "
-            "in a command.",
+            f"{problem}, and HF_HUB_OFFLINE forbids the download: check the name, use `hf download`, or give the "
+            "path of its folder in a command.",
             field="model",
         )
 
