@@ -11,7 +11,10 @@ from apps.mappings.models import Mapping
 from apps.mappings.truth import list_resolutions
 from benchbench.decimals import counted
 
-REMEDY = "is not, so finding it gains nothing. Use identical_texts: judged, or judge the duplicates."
+REMEDY = (
+    "is not, so finding it gains nothing. Use identical_texts: judged, “Documents with identical texts”, or judge the "
+    "duplicates."
+)
 
 
 def suggest_exclusion(mapping: Mapping, version: DatasetVersion) -> list[str]:
@@ -26,7 +29,7 @@ def suggest_exclusion(mapping: Mapping, version: DatasetVersion) -> list[str]:
     return [
         f"{count:,} of {counted(version.query_count, 'query')} have a document of their key, such as "
         f'"{queries.values_list("key", flat=True)[0]}"; {texts}. If the queries were taken from the documents, turn on '
-        "exclude_self: each ranking then leaves out the query's document."
+        "exclude_self, “Exclude each query's document”: each ranking then leaves it out."
     ]
 
 

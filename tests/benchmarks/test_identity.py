@@ -2,6 +2,7 @@
 
 import json
 import random
+from html import unescape
 from typing import Any
 
 import ir_measures
@@ -35,6 +36,7 @@ from tests.created import run_benchmark
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.library import ENCODER, FRUITS, import_all
 from tests.rankings import add_ranking
+from tests.site import BENCHMARK_FORM
 
 HASH = "f" * 64
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -104,6 +106,15 @@ def test_lists_lose_the_document_before_the_cut(execution: str) -> None:
     assert (manifest["exclude_self"], manifest["identical_texts"]) == (True, "different")
     again = reproduce(manifest)
     assert (again.exclude_self, clone(again).exclude_self) == (True, True)
+
+
+def test_preview_page_suggests_the_exclusion_by_its_field(admin_client: Client) -> None:
+    fields = BENCHMARK_FORM | {"mapping": str(import_arguments().pk)}
+    address, form = reverse("admin:benchmark_preview"), reverse("admin:benchmarks_benchmark_add")
+    suggestion = "turn on exclude_self, “Exclude each query's document”"
+    assert suggestion in unescape(admin_client.post(address, fields).text)
+    assert suggestion not in unescape(admin_client.post(address, fields | {"exclude_self": "on"}).text)
+    assert "Exclude each query's document" in unescape(admin_client.get(form, fields).text)
 
 
 def import_twins() -> Mapping:
