@@ -14,6 +14,7 @@ from tests.created import create_benchmark
 from tests.library import make_library
 
 PATIENCE = 180_000  # milliseconds, which only a page that hangs takes
+MOST_PIXELS = 4_000  # the height of a page at first sight
 T = TypeVar("T")
 
 

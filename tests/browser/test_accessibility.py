@@ -1,4 +1,4 @@
-"""Every page against axe-core: in light on a wide screen, in dark on a narrow one."""
+"""Every page against axe-core, in light on a wide screen, in dark on a narrow one; and how long it is on each."""
 
 import json
 from typing import Any
@@ -10,14 +10,15 @@ from playwright.sync_api import Page
 from playwright.sync_api import TimeoutError as StillWaitingError
 
 from tests.admin.addresses import make_world, paths
-from tests.browser.reader import PATIENCE, outside
+from tests.browser.reader import MOST_PIXELS, PATIENCE, outside
+from tests.everywhere import make_row_everywhere
 
 pytestmark = pytest.mark.thorough
 
-WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 GRAVE = ("serious", "critical")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-OF_LOOKS = ["color-contrast", "scrollable-region-focusable"]  # what another theme or width can change
+OF_LOOKS = ["color-contrast", "scrollable-region-focusable", "target-size"]  # what another theme or width can change
 # Of rows that are made of the same elements, such as those of a list, the first is looked at.
 CHECK = """async ([rules, dark, whole]) => {
     document.documentElement.classList.toggle("dark", dark);
@@ -35,6 +36,8 @@ CHECK = """async ([rules, dark, whole]) => {
 }"""
 REFUSED = "Content Security Policy"  # what the browser says of what it does not load or run
 SETTLED = "() => window.axe && document.querySelector('main') && !document.querySelector('.htmx-request')"
+ROWS = 25  # of each list, as many as it shows
+HEIGHT = "() => document.documentElement.scrollHeight"
 FITS = "() => document.documentElement.scrollWidth <= innerWidth"
 LANDMARKS = """() => ["main", "a[href='#main-content']"].map((one) => document.querySelectorAll(one).length)"""
 
@@ -67,6 +70,8 @@ def kind_of(name: str) -> str:
 def make_paths() -> dict[str, str]:
     ada = User.objects.get(username="ada")
     make_world(ada)
+    for number in range(ROWS):
+        make_row_everywhere(number)
     result = paths(ada)
     assert len(result) > 90
     # Django's page for what was done by hand: the same for every model, and here without a row.
@@ -99,13 +104,19 @@ class Visitor:
         self.refused.clear()
         faults += [] if landmarks == [1, 1] else ["has no main landmark, or no link to it"]
         faults += self._check(RULES, dark=False, complete=not self.layouts)
+        faults += self._find_height()
+        self.page.set_viewport_size(NARROW)
+        faults += self._find_height()
         if (layout := layout_of(name)) not in self.layouts:
-            self.page.set_viewport_size(NARROW)
             faults += self._check(OF_LOOKS, dark=True, complete=not self.layouts)
             if not name.startswith("django_rq:"):  # those are another maker's
                 faults += self._find_width()
             self.layouts.add(layout)
         return faults
+
+    def _find_height(self) -> list[str]:
+        height = self.page.evaluate(HEIGHT)
+        return [f"has {height} pixels at a width of {self.page.viewport_size}"] if height > MOST_PIXELS else []
 
     def _find_width(self) -> list[str]:
         """Return that a page stays wider than the window: figures and tables adapt to it a moment later."""

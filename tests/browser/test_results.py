@@ -15,7 +15,7 @@ from apps.retrieval.indexing import build_index, create_index
 from apps.verdicts.schedules.repeats import end_repeat
 from benchbench.site.panels import change_url
 from tests.benchmarks.gated import GOOD, POOR, make_gated, pinned, search
-from tests.browser.reader import choose, outside
+from tests.browser.reader import MOST_PIXELS, choose, outside
 from tests.created import run_benchmark
 from tests.factories import make_dataset, make_schedule
 from tests.library import ENCODER, make_library
@@ -24,7 +24,6 @@ pytestmark = pytest.mark.thorough
 
 PREVIEW = "**/benchmark/preview/"
 NAMES = ("keywords", "second", "third")
-MOST_PIXELS = 4_000
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from apps.accounts.tokens import revoke_token
 from apps.accounts.views import make_token
 from benchbench.access import ROLES, AnyUser, list_teams
 from benchbench.site.admin import FactAdmin
+from benchbench.site.lists import ListAdmin
 from benchbench.site.panels import Button, Page
-from benchbench.site.strict import StrictAdmin
 
 STATES = {"active": "success", "expired": "warning", "revoked": "danger"}
 
@@ -82,12 +82,14 @@ class PasswordForm(AdminPasswordChangeForm):
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin, StrictAdmin):  # type: ignore[misc]  # of `get_form`, which passes all on
+class UserAdmin(DjangoUserAdmin, ListAdmin):  # type: ignore[misc]  # of `get_form`, which passes all on
     """Admin of users. Staff may edit only users with no more permissions than their own, and grant no more."""
 
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = PasswordForm
+    list_per_page = 25
+    phone_columns = ("is_staff",)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_change_permission(request, obj) and (obj is None or may_manage(request.user, obj))
@@ -109,7 +111,7 @@ class UserAdmin(DjangoUserAdmin, StrictAdmin):  # type: ignore[misc]  # of `get_
 
 
 @admin.register(Group)
-class GroupAdmin(DjangoGroupAdmin, StrictAdmin):
+class GroupAdmin(DjangoGroupAdmin, ListAdmin):  # type: ignore[misc]  # stubs of `get_list_display` differ
     """Admin of groups. Only superusers create and change them; others see the roles and the teams known to them.
 
     Changing a group grants or withdraws permissions for all its members at once.

@@ -11,7 +11,7 @@ from apps.retrieval.models import Index
 from benchbench.access import viewable
 from benchbench.site.admin import SiteAdmin
 
-MAX_ROWS = 50  # rows of each table
+MAX_ROWS = 15  # rows of each table
 MAX_NAMES = 10  # rows of a policy
 
 
