@@ -12,12 +12,15 @@ import pytest
 import Stemmer
 
 from apps.demo import preparing
+from apps.execution.defining.previewing import preview
 from apps.execution.launching import launch
 from apps.operations.working import wait
 from apps.records.models import Evaluation, Run
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.encoders import load_encoder
 from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.models import Index
+from apps.retrieval.unread import list_index_warnings
 from tests.created import create_benchmark
 
 DATA = Path(__file__).parents[2] / "apps" / "demo" / "data"
@@ -130,6 +133,8 @@ def test_bm25_reaches_these_figures():
     means = {name: round(value, 4) for name, value in Evaluation.objects.get().means.items()}
     assert {name: means[name] for name in FIGURES} == FIGURES
     assert Run.objects.get().warnings == []
+    assert list_index_warnings(Index.objects.get()) == []
+    assert preview(mapping, {"search_modes": ["sparse"]}).warnings == []
 
 
 @pytest.mark.thorough
