@@ -76,7 +76,6 @@ class PromptsForm(PageForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["encoder"].initial = settings.BENCHBENCH_DEFAULT_MODEL
-        self.fields["precision"].help_text = SPEED.format("such products" if has_bfloat16("cpu") else "none")
         add_note(self.fields["encoder"], reverse("admin:index_prompts"), "encoder", "query_prompt", "document_prompt")
 
     def clean_encoder(self) -> str:
@@ -178,6 +177,7 @@ class IndexForm(PromptsForm, ParameterFields):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fields["precision"].help_text = SPEED.format("such products" if has_bfloat16("cpu") else "none")
         self.choose(Index, "collection")
         choices = [(name, name) for name in load_servers()] or [("", "none configured")]
         self.fields["llm_server"].choices = choices  # type: ignore[attr-defined]
