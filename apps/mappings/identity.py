@@ -11,7 +11,7 @@ from apps.mappings.models import Mapping
 from apps.mappings.truth import list_resolutions
 from benchbench.decimals import counted
 
-REMEDY = (
+DUPLICATES_REMEDY = (
     "is not, so finding it gains nothing. Use identical_texts: judged, “Documents with identical texts”, or judge the "
     "duplicates."
 )
@@ -58,7 +58,7 @@ def duplicate_warnings(mapping: Mapping, version: DatasetVersion) -> list[str]:
     return [
         f'{counted(duplicates, "document")} of the collection "{mapping.collection}" have the text of another one, and '
         f"{counted(judged, 'judged document')} an unjudged duplicate: for the query {query}, {document} is judged and "
-        f"{copy} {REMEDY}"
+        f"{copy} {DUPLICATES_REMEDY}"
     ]
 
 
@@ -75,5 +75,5 @@ def describe_unjudged_duplicate(mapping: Mapping, judged: Collection[int], *, st
     copy = next(name for pk, name in mixed[0].items() if pk not in judged)
     return [
         f"{counted(len(mixed), 'judged text')} {'has' if len(mixed) == 1 else 'have'} an unjudged duplicate: "
-        f"{document} is judged and {copy} {REMEDY}"
+        f"{document} is judged and {copy} {DUPLICATES_REMEDY}"
     ]

@@ -14,7 +14,7 @@ from apps.results.dataset_page import load_health, load_query_table
 from apps.results.exporting import EXPORTERS, build_export
 from apps.results.triage.next_steps import list_next_steps
 from apps.results.views import comparison, content, disk, results, trying, updating
-from benchbench.access import may_view
+from benchbench.access import may_change, may_view
 from benchbench.site.panels import Exports, Page, add_to
 
 
@@ -24,7 +24,8 @@ def list_exports(kind: str) -> Exports:
 
 
 def show_dataset_steps(request: HttpRequest, dataset: Dataset) -> dict[str, object]:
-    return {"steps": list_next_steps(dataset, request.user, draft=find_draft(dataset))}
+    may_edit = may_change(dataset, request.user)
+    return {"steps": list_next_steps(dataset, request.user, find_draft(dataset), may_edit=may_edit)}
 
 
 def show_mapping_steps(request: HttpRequest, mapping: Mapping) -> dict[str, object]:

@@ -22,9 +22,9 @@ CUT = "The encoder does not read the end of this query. Shorten it, or use an en
 RERANKED = "does not read the end of some texts together with this query. Build an index with smaller chunks"
 DUPLICATE = (
     "1 judged text has an unjudged duplicate: d0 is judged and d1 is not, so finding it gains nothing. Use "
-    "identical_texts: judged, or judge the duplicates."
+    "identical_texts: judged, “Documents with identical texts”, or judge the duplicates."
 )
-TIES = "Half or more of the first 20 positions have the score of a neighbour: external ids decide their order"
+TIES = "100.0 % of the first 20 positions have the score of a neighbour: external ids decide their order"
 
 
 def read(client: Client, row: object, query: str = "") -> str:

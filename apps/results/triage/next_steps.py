@@ -30,17 +30,19 @@ class Step:
 def list_next_steps(
     dataset: Dataset,
     user: AnyUser,
-    *,
     draft: DatasetVersion | None,
+    *,
+    may_edit: bool = False,
     benchmark: Benchmark | None = None,
     version: DatasetVersion | None = None,
 ) -> list[Step]:
     """Return the steps from a dataset's edits in its `draft` to values on them, in that order.
 
     They cover all mappings and benchmarks of the dataset that the user may see. With `benchmark` they also link its
-    values on the newest version, unless that is `version`. Buttons are limited to the user's permissions.
+    values on the newest version, unless that is `version`. `may_edit`: the user may change the dataset. Buttons are
+    limited to the user's permissions.
     """
-    steps = [_build_draft_step(draft, user)] if draft else []
+    steps = [_build_draft_step(draft, may_edit=may_edit)] if draft else []
     newest = dataset.versions.filter(frozen_at__isnull=False).order_by("-number").first()
     if newest is None:
         return steps
@@ -51,10 +53,10 @@ def list_next_steps(
     ]
 
 
-def _build_draft_step(draft: DatasetVersion, user: AnyUser) -> Step:
+def _build_draft_step(draft: DatasetVersion, *, may_edit: bool) -> Step:
     changes = count_changes(draft)
     buttons = []
-    if may_change(draft.dataset, user):
+    if may_edit:
         if changes.total:
             page = reverse("admin:dataset_freeze", args=[draft.dataset_id])
             buttons.append(Button("Freeze, resolve, re-score …", "lock", href=page, primary=True, returns=True))
@@ -117,7 +119,8 @@ def build_judging(result: QueryResult, user: AnyUser, *, version: DatasetVersion
     """
     mapping = result.run.benchmark.mapping
     dataset = mapping.dataset
-    permitted = result.query.until is None and may_change(dataset, user)
+    may_edit = may_change(dataset, user)
+    permitted = result.query.until is None and may_edit
     if not permitted and not visible(type(dataset).objects.filter(pk=dataset.pk), user).exists():
         return Judging(result, permitted=False)
     draft = find_draft(dataset)
@@ -125,5 +128,5 @@ def build_judging(result: QueryResult, user: AnyUser, *, version: DatasetVersion
         result,
         permitted=permitted,
         drafted=find_judgments(mapping, draft, result.query) if draft and result.query.until is None else None,
-        steps=list_next_steps(dataset, user, draft=draft, benchmark=result.run.benchmark, version=version),
+        steps=list_next_steps(dataset, user, draft, may_edit=may_edit, benchmark=result.run.benchmark, version=version),
     )

@@ -4,25 +4,24 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from apps.execution.running.conclusions import advise_on_ties
+from apps.execution.running.conclusions import MOST_TIED, advise_on_ties
 from apps.execution.running.unanswered import LONGER_ENCODER, LONGER_RERANKER
-from apps.mappings.identity import describe_unjudged_duplicate
+from apps.mappings.identity import DUPLICATES_REMEDY, describe_unjudged_duplicate
 from apps.records.finding import group_warnings
 from apps.records.models import Benchmark, QueryResult, Run
 from apps.records.models.batches import list_noted_stages
 from apps.records.planning import plan_of
 from apps.retrieval.encoders.base import CUT
+from benchbench.decimals import format_share
 from benchbench.ir.planning.labels import strip_model_path
 from benchbench.ir.planning.stages import EncodeStage, EngineStage, RerankStage, Stage
 from benchbench.ir.ranking import mark_tied
-
-MANY_TIED = 0.5  # share of one ranking's positions; a few pairs are usual when ranks are fused
 
 
 def list_notices(
     benchmark: Benchmark, results: Sequence[QueryResult], labels: Sequence[str], judged: Collection[int]
 ) -> list[str]:
-    """Return the notices on one query, each with its remedy.
+    """Return the notices on one query, each with its remedy. Ties and duplicates count where a run is warned of them.
 
     `results` are its rankings, under the labels of their runs; one ranking needs no label. `judged` are the ids of its
     judged documents.
@@ -38,13 +37,13 @@ def list_notices(
         for run, result in zip(runs, results, strict=True)
     ]
     by_run = group_warnings(notices, labels) if len(results) > 1 else notices[0]
-    return [*by_run, *_find_duplicate(benchmark, judged)]
+    if not any(_is_warned(run, DUPLICATES_REMEDY) for run in runs):
+        return by_run
+    return [*by_run, *describe_unjudged_duplicate(benchmark.mapping, judged, state=benchmark.state)]
 
 
-def _find_duplicate(benchmark: Benchmark, judged: Collection[int]) -> list[str]:
-    if benchmark.identical_texts == "judged":
-        return []
-    return describe_unjudged_duplicate(benchmark.mapping, judged, state=benchmark.state)
+def _is_warned(run: Run, remedy: str) -> bool:
+    return any(remedy in warning for warning in run.warnings)
 
 
 def _yield_cut(stages: Sequence[Stage], noted: Collection[str]) -> Iterator[str]:
@@ -59,6 +58,6 @@ def _yield_cut(stages: Sequence[Stage], noted: Collection[str]) -> Iterator[str]
 
 
 def _yield_ties(run: Run, result: QueryResult, depth: int) -> Iterator[str]:
-    tied = mark_tied(np.array(result.scores), depth)
-    if len(tied) and tied.mean() >= MANY_TIED:
-        yield (f"Half or more of the first {depth} positions have the score of a neighbour: {advise_on_ties(run)}")
+    tied, advice = mark_tied(np.array(result.scores), depth), advise_on_ties(run)
+    if len(tied) and tied.mean() >= MOST_TIED and _is_warned(run, advice):
+        yield f"{format_share(tied.mean())} of the first {depth} positions have the score of a neighbour: {advice}"

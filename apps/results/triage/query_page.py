@@ -67,10 +67,11 @@ def build_query_page(
 
     The number of statements does not depend on the number of runs, queries and judgments.
     """
-    draft = find_draft(query.dataset)
+    draft, may_edit = find_draft(query.dataset), may_change(query.dataset, user)
     every = list(query.judgments.select_related("judged_by").order_by("-grade", "id"))
     runs = load_query_runs(query, benchmark, every, number=number, by=by) if benchmark else None
     at = runs.at if runs else None
+    version = at.version if at else None
     mapping = benchmark.mapping if benchmark else _find_mapping(query, user)
     judgments = list_judgments(query, every, draft)
     ids = _find_document_ids(mapping, judgments["rows"], benchmark.state if benchmark else None) if mapping else {}
@@ -98,14 +99,12 @@ def build_query_page(
         "matches": _describe_matches(query, mapping, draft, matches, documents) if mapping and matches else matches,
         "may_search": mapping is not None and mapping.collection.kind != mapping.collection.Kind.EXTERNAL,
         **_find_neighbours(query, benchmark),
-        "may_judge": query.until is None and may_change(query.dataset, user),
+        "may_judge": query.until is None and may_edit,
         "matrix": _build_matrix(runs, grades, unjudged, documents, every) if runs else [],
         "wordings": Query.objects.filter(dataset=query.dataset_id, key=query.key)
         .exclude(pk=query.pk)
         .order_by("since"),
-        "steps": list_next_steps(
-            query.dataset, user, draft=draft, benchmark=benchmark, version=at.version if at else None
-        ),
+        "steps": list_next_steps(query.dataset, user, draft, may_edit=may_edit, benchmark=benchmark, version=version),
     }
 
 

@@ -22,7 +22,7 @@ from benchbench.site.panels import change_url
 
 SHOWN_VERSIONS = 6  # the newest
 SPREAD = [0.08 * side * step for step in range(5) for side in (1, -1)][1:]  # of points next to each other
-UNUSED = ("provenance", "timing", "warnings", "traceback")  # large columns of runs
+UNUSED = ("provenance", "timing", "traceback")  # large columns of runs
 Values = Mapping[Any, tuple[float | None, float | None]]  # by run: the value of the query, and the mean over all
 
 

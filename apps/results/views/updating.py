@@ -65,7 +65,7 @@ def moved_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         "moves": moves,
         "further": further,
         "operations": visible(working, request.user),
-        "steps": list_next_steps(dataset, request.user, draft=None),
+        "steps": list_next_steps(dataset, request.user, None),
     }
     return model_admin.render_page(request, "results/moves.html", context, original=dataset)
 
