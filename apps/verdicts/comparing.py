@@ -261,11 +261,15 @@ def _require_common(values: Values, labels: Sequence[str]) -> None:
     answered = ~np.isnan(values)
     common = int(answered.all(axis=0).sum())
     if common < 2:
-        fewest = int(answered.sum(axis=1).argmin())
+        counts, with_values = answered.sum(axis=1), answered.any(axis=0).sum()
+        remedy = (
+            "Judge relevant documents of more queries."
+            if with_values < 2
+            else f"{labels[counts.argmin()]} answered the fewest, {counts.min():,}: retry it, or leave it out."
+        )
         raise ComparingError(
             f"Only {common} of {counted(values.shape[1], 'query')} {'has' if common == 1 else 'have'} "
-            f"a value in every compared run; a comparison needs at least 2. {labels[fewest]} answered "
-            f"the fewest, {answered[fewest].sum():,}."
+            f"a value in every compared run; a comparison needs at least 2. {remedy}"
         )
 
 
