@@ -29,6 +29,10 @@ SEARCH_WORDS = 10  # PostgreSQL compares each with every searched text of the ta
 class Lookup(AutocompleteSelect):
     """A field that searches the rows of a foreign key. A submitted text that cannot be a key is not looked up."""
 
+    def build_attrs(self, base_attrs: Any, extra_attrs: Any = None) -> Any:
+        sought = self.field.remote_field.model._meta.verbose_name_plural
+        return {**super().build_attrs(base_attrs, extra_attrs), "data-placeholder": f"Search {sought}"}
+
     def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> Any:
         key = self.field.target_field
         return super().optgroups(name, [one for one in value if not one or _is_readable(key, one)], attr)

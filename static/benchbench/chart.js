@@ -31,7 +31,7 @@ function themed(layout) {
     };
 }
 
-const OF_VALUES = new Set([".3~f", "+.2~f"]); // formats of axes of measures and their differences
+const OF_VALUES = new Set([".3~f", ".2~f", "+.2~f"]); // formats of axes of measures and their differences
 
 // Values have no zero before the point, as in tables, which Plotly's formats cannot say.
 function shortenTicks(element) {

@@ -33,7 +33,7 @@ class DeletionAdmin(FactAdmin):
     """Admin of the bin. Who may delete rows of a kind restores those that they saw; superusers empty it early."""
 
     list_display = ("name", "noun", "deleted", "deleted_by", "until", "space")
-    phone_columns = ("deleted", "until")
+    phone_columns = ("until",)
     empty_words = f"The bin is empty. It keeps rows for {counted(settings.BENCHBENCH_KEEP_DELETED_DAYS, 'day')}."
     search_fields = ("name",)
     list_select_related = ("deleted_by",)

@@ -13,7 +13,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, Permission, User
-from django.db.models import ManyToManyField, Model, Q, QuerySet
+from django.db.models import Count, ManyToManyField, Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import mark_safe
 from unfold.decorators import display
@@ -89,7 +89,7 @@ class UserAdmin(DjangoUserAdmin, ListAdmin):  # type: ignore[misc]  # of `get_fo
     add_form = UserCreationForm
     change_password_form = PasswordForm
     list_per_page = 25
-    phone_columns = ("is_staff",)
+    phone_columns = ("email",)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_change_permission(request, obj) and (obj is None or may_manage(request.user, obj))
@@ -119,6 +119,15 @@ class GroupAdmin(DjangoGroupAdmin, ListAdmin):  # type: ignore[misc]  # stubs of
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
         return super().get_queryset(request).filter(pk__in=list_groups(request.user).values("pk"))
+
+    list_display = ("name", "members")
+
+    def annotate_rows(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return super().annotate_rows(request, rows).annotate(member_count=Count("user"))
+
+    @admin.display(description="members", ordering="member_count")
+    def members(self, group: Any) -> str:
+        return f"{group.member_count:,}"
 
     delete_confirmation_template = "accounts/group_deleting.html"
     has_add_permission = has_change_permission = has_delete_permission = allow_superuser
