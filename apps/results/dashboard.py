@@ -1,5 +1,6 @@
 """Contents of the first page: what runs, the tasks of the user, the latest verdicts, and a trend of each dataset."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from apps.execution.preparing import NEEDED, find_preparation
 from apps.judging.handing import list_waiting_rounds
 from apps.judging.judges import filter_led, list_led_rounds
 from apps.judging.models import Round
+from apps.judging.settling.progress import compute_target
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status, of_subject
 from apps.operations.progress import Progress, compute_each_progress
@@ -151,10 +153,10 @@ def _list_dataset_tasks(user: User) -> Iterator[Task]:
 
 def _list_judging_tasks(user: User) -> Iterator[Task]:
     """Yield the open rounds that the user leads, with their progress, and those that wait for the user's grades."""
-    slots = {"done": Count("slots", filter=Q(slots__done=True)), "slot_count": Count("slots")}
-    led: QuerySet[Any] = viewable(list_led_rounds(user).filter(state=Round.State.OPEN), user).annotate(**slots)
+    done = Count("slots", filter=Q(slots__done=True))
+    led: QuerySet[Any] = viewable(list_led_rounds(user).filter(state=Round.State.OPEN), user).annotate(done=done)
     for round in led.order_by("-created_at")[:MAX_TASKS]:
-        progress = f"{round.done:,} of {counted(round.slot_count, 'grading')} done"
+        progress = f"{round.done:,} of {counted(compute_target(round, round.done), 'grading')} done"
         yield Task("gavel", f"The judging round “{round}” is open: {progress}.", "Open the round", change_url(round))
     if user.has_perm("judging.add_grade"):
         waiting = viewable(list_waiting_rounds(user).exclude(filter_led(user)), user)
@@ -189,7 +191,12 @@ def _list_index_tasks(user: User) -> Iterator[Task]:
     for index in failed.order_by("-updated_at")[:MAX_TASKS]:
         waiting = find_preparation(index, user)
         url = reverse("admin:evaluation", args=[waiting.pk]) if waiting else change_url(index)
-        yield Task("error", f"The index “{index}” failed: {index.error or 'see its page'}", "Try again", url)
+        reason = _cut_to_sentence(index.error) or "see its page"
+        yield Task("error", f"The index “{index}” failed: {reason}", "Try again", url)
+
+
+def _cut_to_sentence(error: str) -> str:
+    return re.split(r"(?<=\.) ", error, maxsplit=1)[0]
 
 
 def _list_turns(user: User) -> Iterator[Task]:

@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from apps.datasets.models import DatasetVersion
+from apps.judging.models import Round
 from apps.operations import progress, queueing
 from apps.operations.models import Batch, Operation
 from apps.records.models import Benchmark, Evaluation, GateOutcome, Preparation
@@ -135,6 +136,8 @@ def test_what_waits_is_listed_with_its_remedy(make_staff, benchmark):
     ]
     assert tasks[1][2].startswith("1 judgment of “questions” has no document")
     assert "0 of 3 gradings done" in tasks[2][2]
+    Round.objects.update(budget=2)
+    assert any("0 of 2 gradings done" in task.sentence for task in list_tasks(ada)), "as the list of rounds counts"
     assert "failed: 1 of 2 checks did not pass" in tasks[3][2]
     assert [task.act for task in list_tasks(viewer)] == ["See which"]
     DatasetVersion.objects.filter(frozen_at=None).update(frozen_at=ENDED, content_hash="h")
@@ -169,7 +172,10 @@ def test_who_only_judges_sees_no_results(client, benchmark, roles):
 def test_a_failed_index_is_a_task(make_staff, benchmark):
     ada, grace, viewer = make_staff("ada"), make_staff("grace"), make_staff("viewer", may=("view",))
     built = Index.objects.create(
-        collection=benchmark.mapping.collection, name="misspelt", status="failed", error="Model x was not found."
+        collection=benchmark.mapping.collection,
+        name="misspelt",
+        status="failed",
+        error="Model x was not found. Check it.",
     )
     (task,) = list_tasks(ada)
     assert (task.act, task.url) == ("Try again", change_url(built))

@@ -105,7 +105,7 @@ def test_unresponsive_hub_is_asked_once_and_named(online, kind):
         Thread(target=hang_up, args=(listener, connections), daemon=True).start()
         online(address)
         with pytest.raises(
-            ModelError, match=rf"could not be downloaded from {address}: \w+: .*[^.]\. Check the name and try again"
+            ModelError, match=rf"could not be downloaded from {address}\. Check the name .* The cause: \w+: .*[^.]\.$"
         ) as result:
             load_model(kind, "nobody/nothing")
     assert "'nobody/nothing' is not on this machine" in result.value.message

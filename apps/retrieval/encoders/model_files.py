@@ -125,9 +125,9 @@ def fetch_model(name: str) -> Path:
         raise
     except Exception as error:  # of any HTTP library, or of the file system
         raise ModelError(
-            f"{problem}, and could not be downloaded from {constants.ENDPOINT}: {type(error).__name__}: "
-            f"{strip_folders(str(error)).rstrip('.')}. Check the name and try again, download it with `hf "
-            "download`, or give the path of its folder in a command.",
+            f"{problem}, and could not be downloaded from {constants.ENDPOINT}. Check the name and try again, download "
+            "it with `hf download`, or give the path of its folder in a command. The cause: "
+            f"{type(error).__name__}: {strip_folders(str(error)).rstrip('.')}.",
             field="model",
         ) from error
     return Path(folder)
