@@ -168,7 +168,7 @@ def test_dataset_preview_shows_the_import_and_stores_nothing(client_of_ada: Clie
         columns="=mood",
     )
     assert "1 query" in page
-    assert "read as CSV, JSON Lines or a list in JSON" in page
+    assert "read as Table (CSV, workbook, JSON)" in page
     assert "Judgments by grade: 1 of grade 2." in page
     assert "Duplicates: 1." in page
     assert "red &lt;b&gt;" in page

@@ -119,7 +119,7 @@ FORMATS: dict[str, Format] = {
         kind="keyed",
     ),
     "table": Format(
-        label="CSV, JSON Lines or a list in JSON",
+        label="Table (CSV, workbook, JSON)",
         read=read_table_of_judgments,
         file="CSV, JSON Lines or a JSON list with a row for each judgment",
         kind="table",
