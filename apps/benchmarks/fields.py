@@ -1,11 +1,26 @@
 """Fields that the forms of new benchmarks and of imported runs share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django import forms
 
+UNRESOLVED = [("count", "count them as not found"), ("drop", "leave them out")]
+EMPTY_QUERIES = [("zero", "count them as 0"), ("skip", "leave them out of the means")]
 WEIGHTINGS = [("", "by demand, if their weights differ"), ("equal", "every query alike"), ("demand", "by demand")]
+
+
+POLICIES = {
+    "unresolved": ("unresolved judgments", dict(UNRESOLVED)),
+    "empty_queries": ("queries without a relevant judgment", dict(EMPTY_QUERIES)),
+    "weighting": ("weight of a query in the means", dict(WEIGHTINGS)),
+}
+
+
+def describe_policies(policies: Mapping[str, object]) -> dict[str, object]:
+    """Return policies by the words of their form."""
+    words = {name: POLICIES.get(name, (name, {})) for name in policies}
+    return {words[name][0]: words[name][1].get(str(choice), choice) for name, choice in policies.items()}
 
 
 class ExcludeSelfField(forms.BooleanField):

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils.html import escape, format_html
 
-from apps.benchmarks.fields import WEIGHTINGS, ExcludeSelfField, ListField
+from apps.benchmarks.fields import EMPTY_QUERIES, UNRESOLVED, WEIGHTINGS, ExcludeSelfField, ListField
 from apps.collections.models import Collection
 from apps.engines.declarations import list_engines, list_refused
 from apps.execution.defining.choosing import list_ready_indexes
@@ -180,12 +180,12 @@ class BenchmarkForm(PageForm, MatrixFields):
         help_text="Both give the same rankings and values; only the measured times differ.",
     )
     unresolved = forms.ChoiceField(
-        choices=[("count", "count them as not found"), ("drop", "leave them out")],
+        choices=UNRESOLVED,
         label="Unresolved judgments",
         help_text="Leaving them out raises the values of every run; the page shows their number.",
     )
     empty_queries = forms.ChoiceField(
-        choices=[("zero", "count them as 0"), ("skip", "leave them out of the means")],
+        choices=EMPTY_QUERIES,
         label="Queries without a relevant judgment",
         help_text="No search can answer them. Leave them out to keep them from lowering the means.",
     )

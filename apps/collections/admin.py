@@ -88,6 +88,7 @@ class CollectionAdmin(FactsFirstAdmin):
 class DocumentAdmin(LargeAdmin):
     through = "collection"
     list_display = ("title_or_id", "beginning", "characters", "external_id", "file_name", "in_collection", "removed_at")
+    hidden_columns = ("file_name",)
     phone_columns = ("beginning", "characters")
     list_select_related = ("collection",)
     list_filter = (("collection", VisibleFilter), ("removed_at", filter_empty("state", "Present", "Removed")))

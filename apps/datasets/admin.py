@@ -20,7 +20,7 @@ from apps.datasets.views import datasets as views
 from apps.datasets.views import queries as query_views
 from benchbench.access import AnyUser, may_change
 from benchbench.site.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter
-from benchbench.site.panels import Button, Exports, Page, add_button, add_to, build_list_url, change_url
+from benchbench.site.panels import Button, Exports, Page, add_button, add_to, build_list_url, change_url, render_value
 
 GRADE_COLOURS = {"3": "success", "2": "success", "1": "info", "0": "default", "-1": "default"}
 
@@ -207,7 +207,7 @@ class JudgmentAdmin(JudgmentSearchAdmin):
     ordering = ("query_id", "id")
     fieldsets = (
         (None, {"fields": ("query_text", ("document", "grade"), ("source", "judge"), "note")}),
-        ("Facts", {"fields": (("since", "until"), ("judged_by", "created_at"), "doc_ref", "section_refs")}),
+        ("Facts", {"fields": (("versions", "created_at"), "doc_reference", "sections")}),
     )
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Judgment:
@@ -220,6 +220,14 @@ class JudgmentAdmin(JudgmentSearchAdmin):
         reference = truncatechars(judgment.reference, 160)
         title = getattr(judgment, "title", None)  # which a higher room annotates
         return f"{reference} · {truncatechars(title, 160)}" if title and title not in judgment.reference else reference
+
+    @display(description="reference")
+    def doc_reference(self, judgment: Judgment) -> str:
+        return render_value(judgment.doc_ref)
+
+    @display(description="sections")
+    def sections(self, judgment: Judgment) -> str:
+        return render_value(judgment.section_refs)
 
     @display(description="key", ordering="query__key")
     def query_key(self, judgment: Judgment) -> str:

@@ -131,14 +131,14 @@ class MappingAdmin(FactsFirstAdmin):
 class ResolutionAdmin(JudgmentSearchAdmin):
     judgment = "judgment"
     through = "mapping"
-    list_display = ("reference", "query", "outcome_label", "document", "key", "reason", "drafted")
+    list_display = ("reference", "query", "outcome_label", "document", "matched_by", "reason", "drafted")
     list_select_related = ("judgment__query", "document")
     list_filter = ("outcome", ("mapping", VisibleFilter))
     search_fields = list_searched("judgment__")
     search_help_text = SEARCH_HELP
     ordering = ("mapping_id", "judgment_id")
     fieldsets = (
-        (None, {"fields": ("mapping", ("judgment", "query"), ("outcome_label", "key"), "document", "reason")}),
+        (None, {"fields": ("mapping", ("judgment", "query"), ("outcome_label", "matched_by"), "document", "reason")}),
     )
     pages = (Page("<int:object_id>/repair/", views.repair, "resolution_repair"),)
 
@@ -152,6 +152,10 @@ class ResolutionAdmin(JudgmentSearchAdmin):
     @display(description="reference")
     def reference(self, resolution: Resolution) -> str:
         return resolution.judgment.reference[:160]
+
+    @display(description="matched by", ordering="key", empty_value="–")
+    def matched_by(self, resolution: Resolution) -> str:
+        return resolution.key.replace("_", " ")
 
     @display(description="query")
     def query(self, resolution: Resolution) -> str:

@@ -25,7 +25,7 @@ from benchbench.access import AnyUser, may_change, may_view, staff, visible
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import PageForm, show_form
-from benchbench.site.panels import change_url
+from benchbench.site.panels import change_url, render_value
 
 
 class MappingForm(PageForm):
@@ -132,6 +132,7 @@ def repair(request: HttpRequest, model_admin: SiteAdmin, object_id: int) -> Http
         "resolution": resolution,
         "mapping": mapping,
         "judgment": judgment,
+        "reference": render_value(judgment.doc_ref),
         "term": term,
         "candidates": find_candidates(documents, judgment.doc_ref, term=term),
         "elsewhere": visible(Mapping.objects.filter(pk__in=elsewhere.values("mapping")), request.user),

@@ -64,7 +64,7 @@ class OperationAdmin(FactAdmin):
         "created_at",
         "finished_at",
     )
-    phone_columns = ("status_label", "created_at")
+    phone_columns = ("status_label", "works_on")
     list_filter = ("kind", "status", "queue", "priority")
     list_select_related = ("started_by",)
     search_fields = ("=id", "=subject_id", "error")
@@ -145,7 +145,7 @@ class OperationAdmin(FactAdmin):
 @admin.register(Batch)
 class BatchAdmin(LargeAdmin):
     through = "operation"
-    list_display = ("ordinal", "state_label", "operation", "attempts", "units", "started_at", "finished_at")
+    list_display = ("ordinal", "state_label", "operation", "attempts", "unit_count", "started_at", "finished_at")
     list_filter = ("state", ("operation", VisibleFilter))
     list_select_related = ("operation",)
     ordering = ("operation_id", "ordinal")
@@ -154,6 +154,10 @@ class BatchAdmin(LargeAdmin):
         ("Lease", {"fields": (("lease_owner", "lease_until"), "backup_owner")}),
         ("Details", {"classes": ("collapse",), "fields": ("payload", "result")}),
     )
+
+    @display(description="units", ordering="units")
+    def unit_count(self, batch: Batch) -> str:
+        return f"{batch.units:,}"
 
     @display(
         description="state",

@@ -77,6 +77,14 @@ class QueryTable:
     evaluation: Evaluation | None
     every: str
 
+    @property
+    def has_categories(self) -> bool:
+        return any(row.query.category for row in self.rows)
+
+    @property
+    def has_difficulties(self) -> bool:
+        return any(row.query.difficulty for row in self.rows)
+
 
 def load_query_table(dataset: Dataset, health: Sequence[Health]) -> QueryTable:
     """Return the first queries of the newest version or draft, with values on the newest version that has some."""

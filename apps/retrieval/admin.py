@@ -52,7 +52,7 @@ class IndexAdmin(FactsFirstAdmin):
         *("__str__", "status_label", "collection", "strategy", "encoder_name", "chunking", "chunks", "size"),
         *("owner", "ready_at"),
     )
-    hidden_columns = ("owner", "chunks")
+    hidden_columns = ("owner", "strategy", "chunks", "size")
     list_filter = ("status", ("collection", VisibleFilter), "strategy")
     list_select_related = ("owner", "collection", "chunk_set")
     search_fields = ("name", "encoder", "collection__name")
@@ -198,16 +198,20 @@ def _build_dividing_url(index: Index) -> str:
 @admin.register(ChunkSet)
 class ChunkSetAdmin(FactAdmin):
     through = "collection"
-    list_display = ("__str__", "options", "chunk_count", "completed_at")
+    list_display = ("__str__", "options", "chunks", "completed_at")
     list_filter = (("collection", VisibleFilter),)
     list_select_related = ("collection",)
     fieldsets = (
         (None, {"fields": ("collection", ("strategy", "chunk_count", "completed_at"), "parameters", "fingerprint")}),
     )
 
+    @display(description="chunks", ordering="chunk_count", empty_value="–")
+    def chunks(self, chunks: ChunkSet) -> str | None:
+        return None if chunks.chunk_count is None else f"{chunks.chunk_count:,}"
+
     @display(description="parameters", empty_value="–")
     def options(self, chunks: ChunkSet) -> str | None:
-        return ", ".join(f"{name} {value}" for name, value in chunks.parameters.items()) or None
+        return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in chunks.parameters.items()) or None
 
     def list_trail(self, obj: ChunkSet) -> list[Any]:
         return [obj.collection]

@@ -127,6 +127,7 @@ class ListAdmin(StrictAdmin):
     Hidden columns are in the page, so that the number of a column in an address (`?o=3`) means the same for everybody.
     """
 
+    empty_value_display = "–"
     hidden_columns: ClassVar[tuple[str, ...]] = ()
     phone_columns: ClassVar[tuple[str, ...]] = ()  # columns of a narrow page after the first; () for the first two
     direct_action: ClassVar[str] = ""  # an action that has a button of its own next to the list of actions

@@ -142,12 +142,15 @@ class Table:
 
 
 def load_table(panel: Panel, model_admin: ModelAdmin) -> Table:
-    """Read the first rows of a panel, in one query."""
+    """Read the first rows of a panel, in one query, without the columns that are empty in all of them."""
     rows = list(panel.rows[: MAX_ROWS + 1])
+    cells = [[cell(name, row, model_admin) for name in panel.columns] for row in rows[:MAX_ROWS]]
+    filled = [index for index, column in enumerate(zip(*cells, strict=True)) if not index or set(column) != {EMPTY}]
+    headers = [str(label_for_field(panel.columns[index], panel.rows.model, model_admin)) for index in filled]
     return Table(
         panel=panel,
-        headers=[str(label_for_field(name, panel.rows.model, model_admin)) for name in panel.columns],
-        rows=[(panel.page(row), [cell(name, row, model_admin) for name in panel.columns]) for row in rows[:MAX_ROWS]],
+        headers=headers,
+        rows=[(panel.page(row), [line[index] for index in filled]) for row, line in zip(rows, cells, strict=False)],
         has_more=len(rows) > MAX_ROWS,
     )
 

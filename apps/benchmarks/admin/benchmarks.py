@@ -14,6 +14,7 @@ from unfold.decorators import action, display
 
 from apps.accounts.selected import ArchiveFilter, TagFilter, TaggedAdmin
 from apps.benchmarks.admin import columns
+from apps.benchmarks.fields import POLICIES, describe_policies
 from apps.benchmarks.views import benchmarks as views
 from apps.benchmarks.views import evaluation_steps, evaluations
 from apps.benchmarks.views import runs as run_views
@@ -29,7 +30,7 @@ from apps.verdicts.stored import annotate_stamps
 from benchbench.access import staff, visible
 from benchbench.site.admin import OwnedAdmin, VisibleFilter
 from benchbench.site.lists import read_measure
-from benchbench.site.panels import Button, Page, Panel, add_button, add_to, build_list_url, change_url
+from benchbench.site.panels import Button, Page, Panel, add_button, add_to, build_list_url, change_url, render_value
 
 
 def act_on_each(description: str, act: Callable[..., Any], message: str) -> Any:
@@ -104,15 +105,18 @@ class BenchmarkAdmin(columns.MeasuredAdmin, TaggedAdmin, OwnedAdmin):
                     ("mapping", "dataset_version"),
                     ("started_at", "completed_at"),
                     ("execution", "runs_per_query"),
-                    ("unresolved", "empty_queries"),
-                    ("weighting", "seed"),
+                    ("policies",),
                     ("exclude_self", "identical_texts"),
-                    ("total_runs",),
+                    ("total_runs", "seed"),
                 )
             },
         ),
         ("The matrix", {"classes": ("collapse",), "fields": ("matrix",)}),
     )
+
+    @display(description="policies")
+    def policies(self, benchmark: Benchmark) -> str:
+        return render_value(describe_policies({name: getattr(benchmark, name) for name in POLICIES}))
 
     def annotate_rows(self, request: HttpRequest, rows: QuerySet[Model]) -> Any:
         facts = select_facts(measure=read_measure(request), run__benchmark=OuterRef("pk"))

@@ -8,6 +8,7 @@ from django.contrib.admin import ModelAdmin
 from django.db.models import Model, OuterRef, QuerySet, Value
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.template.defaultfilters import truncatechars
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
@@ -15,6 +16,7 @@ from unfold.decorators import display
 
 from apps.accounts.selected import ArchiveFilter, ExportingAdmin, TagFilter
 from apps.benchmarks.admin import columns
+from apps.benchmarks.fields import describe_policies
 from apps.benchmarks.views import gates as gate_views
 from apps.datasets.models import Dataset
 from apps.execution.running.timing import find_execution
@@ -24,7 +26,7 @@ from apps.retrieval.models import Index
 from apps.retrieval.naming import name_strategy
 from apps.verdicts.gates.baselines import retire
 from benchbench.access import staff, visible
-from benchbench.decimals import figure, format_ms
+from benchbench.decimals import figure, format_ms, format_share
 from benchbench.ir.planning.configuration import SEARCH_MODES
 from benchbench.ir.planning.labels import name_mode, strip_model_path
 from benchbench.site.admin import FactAdmin, LargeAdmin, VisibleFilter
@@ -128,8 +130,9 @@ class RunAdmin(columns.MeasuredAdmin, ExportingAdmin, FactAdmin):
 @admin.register(QueryResult)
 class QueryResultAdmin(LargeAdmin):
     through = "run__benchmark"
-    list_display = ("query", "run", "repetition", "time", "error")
-    phone_columns = ("run", "time")
+    list_display = ("query", "text", "run", "repetition", "time", "error")
+    hidden_columns = ("repetition",)
+    phone_columns = ("text", "run")
     list_filter = (("run__benchmark", VisibleFilter), ("error", filter_empty("result", "Answered", "Failed")))
     list_select_related = ("run__benchmark", "query")
     search_fields = ("=query__key", "query__text")
@@ -144,6 +147,10 @@ class QueryResultAdmin(LargeAdmin):
         index = ("run__index__chunk_set", "run__index__lexical_index__chunk_set")
         mapping = (f"run__benchmark__mapping__{name}" for name in ("dataset", "dataset_version", "collection"))
         return results.select_related(*made_from, *index, *mapping) if on_its_page else results
+
+    @admin.display(description="Text")
+    def text(self, obj: QueryResult) -> str:
+        return truncatechars(obj.query.text, 160)
 
     @admin.display(description="Time")
     def time(self, obj: QueryResult) -> str:
@@ -165,12 +172,14 @@ class QueryResultAdmin(LargeAdmin):
 @admin.register(Evaluation)
 class EvaluationAdmin(FactAdmin):
     through = "run__benchmark"
-    list_display = ("run", "dataset_version", "query_count", "failed_queries", "created_at")
-    list_select_related = ("run", "dataset_version__dataset")
+    list_display = ("run", "benchmark", "dataset_version", "mean", "query_count", "failed_queries", "created_at")
+    hidden_columns = ("failed_queries",)
+    phone_columns = ("mean", "dataset_version")
+    list_select_related = ("run__benchmark", "dataset_version__dataset")
     list_filter = (("run__benchmark", VisibleFilter),)
     fieldsets = (
         (None, {"fields": (("run", "dataset_version"), ("query_count", "failed_queries"), "values_of_measures")}),
-        ("Facts", {"fields": (("unresolved_count", "unresolved_share"), "created_at", "policies")}),
+        ("Facts", {"fields": (("unresolved_count", "lost_gain"), "created_at", "policies_text")}),
     )
 
     def get_queryset(self, request: HttpRequest) -> Any:
@@ -178,6 +187,24 @@ class EvaluationAdmin(FactAdmin):
 
     def list_trail(self, obj: Evaluation) -> list[Any]:
         return [obj.run.benchmark, obj.run]
+
+    @admin.display(description="benchmark", ordering="run__benchmark__name")
+    def benchmark(self, obj: Evaluation) -> str:
+        return obj.run.benchmark.name
+
+    @display(description="value", empty_value="–")
+    def mean(self, obj: Evaluation) -> str | None:
+        measure = f"nDCG@{obj.run.benchmark.primary_k}"
+        number = obj.means.get(measure)
+        return None if number is None else format_html('{} <span class="bb-hint">{}</span>', figure(number), measure)
+
+    @admin.display(description="gain lost to unresolved judgments")
+    def lost_gain(self, obj: Evaluation) -> str:
+        return format_share(obj.unresolved_share)
+
+    @admin.display(description="policies")
+    def policies_text(self, obj: Evaluation) -> str:
+        return render_value(describe_policies(obj.policies))
 
     @admin.display(description="means")
     def values_of_measures(self, obj: Evaluation) -> str:

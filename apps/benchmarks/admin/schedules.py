@@ -146,6 +146,7 @@ class ScheduleForm(LimitsForm, OwnedForm):
 class ScheduleAdmin(OwnedAdmin):
     form = ScheduleForm
     list_display = ("name", "state_label", "times", "next_run", "last_outcome", "benchmark", "enabled", "owner")
+    phone_columns = ("last_outcome",)
     list_select_related = ("owner", "benchmark")
     list_filter = ("enabled", "state")
     search_fields = ("name", "benchmark__name")
