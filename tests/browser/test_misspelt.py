@@ -67,7 +67,7 @@ def test_misspelt_encoder_is_corrected_and_tried_again(page, manage, hub, settin
     page.wait_for_url("**/evaluate/*-*/")
     hub.status = 404
     manage("manage.py", "worker", **settings_of_hub)
-    page.wait_for_selector("text=Open the failed step, remove the cause, and try again.")
+    page.wait_for_selector("text=Try again opens the form with your choices, to correct them.")
     page.goto("/admin/")
     task = page.locator(".bb-task", has_text=f"The model '{MISSPELT}' was not found")
     task.get_by_role("link", name="Try again").click()
