@@ -12,7 +12,7 @@ from apps.collections.tables import read_columns
 from apps.collections.uploading import ACCEPTED, describe_unread, preview_documents
 from benchbench.errors import BenchbenchError
 from benchbench.files.columns import OF_DOCUMENTS
-from benchbench.site.pages import PageForm, SizedFileField
+from benchbench.site.pages import PageForm, Sections, SizedFileField
 from benchbench.texts.languages import list_choices
 
 
@@ -52,6 +52,8 @@ class LanguageField(forms.ChoiceField):
 
 class CollectionForm(DocumentsForm):
     content_field = "file"
+
+    sections: ClassVar[Sections] = (("", "", ("name", "language", "file")), ("", "", ("columns",)))
 
     name = forms.CharField(
         max_length=200,

@@ -84,12 +84,16 @@ class OperationAdmin(FactAdmin):
                     ("started_at", "finished_at"),
                     ("owner", "queue"),
                     "priority",
-                    "total_units",
+                    "unit_count",
                 )
             },
         ),
         ("Details", {"classes": ("collapse",), "fields": ("parameters",)}),
     )
+
+    @display(description="units of work")
+    def unit_count(self, operation: Operation) -> str:
+        return f"{operation.total_units:,}"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Operation]:
         rows = super().get_queryset(request)

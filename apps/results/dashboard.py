@@ -153,10 +153,10 @@ def _list_dataset_tasks(user: User) -> Iterator[Task]:
 
 def _list_judging_tasks(user: User) -> Iterator[Task]:
     """Yield the open rounds that the user leads, with their progress, and those that wait for the user's grades."""
-    done = Count("slots", filter=Q(slots__done=True))
-    led: QuerySet[Any] = viewable(list_led_rounds(user).filter(state=Round.State.OPEN), user).annotate(done=done)
+    graded = Count("slots", filter=Q(slots__done=True))
+    led: QuerySet[Any] = viewable(list_led_rounds(user).filter(state=Round.State.OPEN), user).annotate(graded=graded)
     for round in led.order_by("-created_at")[:MAX_TASKS]:
-        progress = f"{round.done:,} of {counted(compute_target(round, round.done), 'grading')} done"
+        progress = f"{round.graded:,} of {counted(compute_target(round, round.graded), 'grading')} done"
         yield Task("gavel", f"The judging round “{round}” is open: {progress}.", "Open the round", change_url(round))
     if user.has_perm("judging.add_grade"):
         waiting = viewable(list_waiting_rounds(user).exclude(filter_led(user)), user)

@@ -74,7 +74,7 @@ class IndexAdmin(FactsFirstAdmin):
 
     def list_facts(self, obj: Index) -> list[tuple[str, Any]]:
         figures = {label: (words, obj.stats.get(name)) for name, (label, words) in FIGURES.items()}
-        counted = [(label, words.format(figure)) for label, (words, figure) in figures.items() if figure is not None]
+        counted = [(label, words.format(figure)) for label, (words, figure) in figures.items() if figure]
         return [*super().list_facts(obj), *counted]
 
     def delete_row(self, obj: Index) -> None:
