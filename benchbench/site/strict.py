@@ -26,10 +26,13 @@ UNANSWERABLE = (
 SEARCH_WORDS = 10  # PostgreSQL compares each with every searched text of the table
 
 
+Attributes = dict[str, object]  # of an element
+
+
 class Lookup(AutocompleteSelect):
     """A field that searches the rows of a foreign key. A submitted text that cannot be a key is not looked up."""
 
-    def build_attrs(self, base_attrs: Any, extra_attrs: Any = None) -> Any:
+    def build_attrs(self, base_attrs: Attributes, extra_attrs: Attributes | None = None) -> Attributes:
         sought = self.field.remote_field.model._meta.verbose_name_plural
         return {**super().build_attrs(base_attrs, extra_attrs), "data-placeholder": f"Search {sought}"}
 

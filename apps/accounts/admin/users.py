@@ -122,12 +122,12 @@ class GroupAdmin(DjangoGroupAdmin, ListAdmin):  # type: ignore[misc]  # stubs of
 
     list_display = ("name", "members")
 
-    def annotate_rows(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+    def annotate_rows(self, request: HttpRequest, rows: QuerySet[Group]) -> QuerySet[Group]:
         return super().annotate_rows(request, rows).annotate(member_count=Count("user"))
 
     @admin.display(description="members", ordering="member_count")
-    def members(self, group: Any) -> str:
-        return f"{group.member_count:,}"
+    def members(self, group: Group) -> str:
+        return f"{getattr(group, 'member_count', 0):,}"
 
     delete_confirmation_template = "accounts/group_deleting.html"
     has_add_permission = has_change_permission = has_delete_permission = allow_superuser
