@@ -38,9 +38,8 @@ ParameterFields: Any = type("ParameterFields", (forms.Form,), {name: build_field
 
 
 SPEED = (
-    "Vectors of each precision are another space: compare them in a benchmark. Where the worker's device computes in "
-    "bfloat16 (recent GPUs, CPUs with AVX512-BF16 or AMX), mixed saves a third of the time of encoding, at a cosine of "
-    "at least .9999 to float32; elsewhere it takes longer. This machine's CPU has {}."
+    "Vectors of each precision are another space. Mixed saves a third of the time of encoding, at a cosine of .9999, "
+    "where the worker's device has bfloat16 (recent GPUs, AVX512-BF16, AMX), and is slower elsewhere. This CPU has {}."
 )
 PRECISION_WORDS = {
     "float32": "float32",
@@ -177,7 +176,7 @@ class IndexForm(PromptsForm, ParameterFields):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["precision"].help_text = SPEED.format("such products" if has_bfloat16("cpu") else "none")
+        self.fields["precision"].help_text = SPEED.format("it" if has_bfloat16("cpu") else "none")
         self.choose(Index, "collection")
         choices = [(name, name) for name in load_servers()] or [("", "none configured")]
         self.fields["llm_server"].choices = choices  # type: ignore[attr-defined]

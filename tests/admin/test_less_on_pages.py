@@ -33,3 +33,4 @@ def test_form_that_adds_has_no_button_to_add(admin_client):
     for name, has_button in {"changelist": True, "add": False}.items():
         page = admin_client.get(reverse(f"admin:auth_group_{name}")).content.decode()
         assert ("addlink" in page) is has_button
+        assert (">New group</h2>" in page) is not has_button

@@ -68,8 +68,8 @@ class TestParameters:
     def test_the_form_says_whether_mixed_saves_time_here(self, flag, monkeypatch, tmp_path):
         monkeypatch.setattr(registry, "CPU", write_file(tmp_path / "cpuinfo", f"flags\t: avx2 {flag}\n"))
         words = str(IndexForm(user=User(is_superuser=True)).fields["precision"].help_text)
-        assert "mixed saves a third of the time of encoding" in words
-        assert words.endswith("This machine's CPU has such products." if flag == "avx512_bf16" else "CPU has none.")
+        assert "Mixed saves a third of the time of encoding" in words
+        assert words.endswith("This CPU has it." if flag == "avx512_bf16" else "This CPU has none.")
 
 
 class TestIndexes:
