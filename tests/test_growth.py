@@ -28,7 +28,7 @@ from apps.mappings.references import InvalidReferenceError, read_reference
 from apps.results.triage.causes import read_cause
 from apps.retrieval.analysis.analyzers import build_analyzer
 from apps.retrieval.forms import split_lines
-from apps.retrieval.grids import read_strategy
+from apps.retrieval.grids import ENCODER_EXAMPLE, read_encoder, read_strategy
 from apps.retrieval.strategies.lod import parse_picks
 from apps.verdicts.gates.rules import read_rules
 from apps.verdicts.schedules.times import find_next_time
@@ -128,6 +128,7 @@ TEXTS = {
     "benchbench.reading.ids:parse_uuid": (lambda text: call(parse_uuid, text), "0-0", LONGEST),
     "apps.verdicts.gates.rules:read_rules": (read_rules, RULES, LONGEST),
     "apps.verdicts.schedules.times:find_next_time": (lambda text: find_next_time(text, NOW), "0 3 * * 1-5", 100),
+    "apps.retrieval.grids:read_encoder": (read_encoder, ENCODER_EXAMPLE, LONGEST_TEXT),
     "apps.retrieval.grids:read_strategy": (read_strategy, "flat(size=500, overlap=50)", LONGEST_TEXT),
     "apps.retrieval.forms:split_lines": (split_lines, "flat\nlod_embed", LONGEST),
     "benchbench.texts.words:fold_spelling": (words.fold_spelling, "Pear  é", LONGEST),
