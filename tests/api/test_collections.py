@@ -94,7 +94,12 @@ def test_sectioned_documents_of_a_zip_keep_their_sections(callers: Callers) -> N
 @pytest.mark.parametrize(
     ("file_name", "content", "status", "message"),
     [
-        ("corpus.txt", CORPUS, 400, "its name must end in .jsonl, .ndjson, .json, .csv, .tsv, .zip, or .gz."),
+        (
+            "corpus.txt",
+            CORPUS,
+            400,
+            "its name must end in .jsonl, .ndjson, .json, .csv, .tsv, .xlsx, .xlsm, .xlsb, .xls, .ods, .zip, or .gz.",
+        ),
         ("corpus.jsonl", "\n", 400, "The source has no documents to import."),
         ("corpus.jsonl.gz", CORPUS, 400, "corpus.jsonl.gz"),
         ("docs.zip", CORPUS, 400, "docs.zip cannot be unpacked"),

@@ -182,7 +182,7 @@ def has_bfloat16(device: str) -> bool:
 
         return torch.cuda.is_bf16_supported(including_emulation=False)
     with suppress(OSError):
-        return device == "cpu" and not BFLOAT16.isdisjoint(CPU.read_text().split())
+        return device == "cpu" and not BFLOAT16.isdisjoint(CPU.read_text(encoding="utf-8").split())
     return False
 
 
