@@ -37,6 +37,7 @@ class TestBuilding:
         assert stats.pop("duration_sec") > stats.pop("vectors_sec") > 0
         counts = dict.fromkeys(("num_documents", "num_chunks", "num_vectors", "embed_calls"), 5)
         size = 5 * 4 * 4 + index.lexical_index.size_bytes
+        assert stats.pop("empty") == {"chunks": 1, "document": "e"}
         assert stats == {**counts, "llm_calls": 0, "cache_hits": 0, "bytes": size}
         texts = list(index.chunk_set.chunks.order_by("position").values_list("text", flat=True))
         assert np.array_equal(stored_vectors(index), load_encoder(KEYWORDS).embed_batch(texts))
