@@ -159,7 +159,7 @@ def _is_left_out(name: str) -> bool:
 # How files begin that no reader reads, and what to do with them.
 BINARY = (
     (b"%PDF-", "is a PDF, which is not read: save its text as .txt, .md or .html, or a table as CSV"),
-    (b"\xd0\xcf\x11\xe0", "is a file of old Office: end the name of a workbook in .xls, save a document as text"),
+    (b"\xd0\xcf\x11\xe0", "is a file of old Office: save a workbook as .xlsx, a document as text"),
     (b"PAR1", "is a Parquet file: save it as CSV or JSON Lines"),
     (b"SQLite format 3", "is a database: save its table as CSV"),
     (b"7z\xbc\xaf", "is a 7z archive: pack it as .zip"),
@@ -168,9 +168,9 @@ BINARY = (
 )
 UNREAD = (".pdf", ".docx", ".doc", ".odt", ".rtf", ".pptx", ".ppt", ".xlsx", ".xls", ".epub", ".msg", ".eml", ".tex")
 OFFICE = (
-    ("xl/", "is a workbook: end its name in .xlsx"),
+    ("xl/", "is a workbook: save it as .xlsx"),
     ("word/", "is a Word document, which is not read: save it as .txt, .md or .html, or a table as CSV"),
-    ("content.xml", "is a file of LibreOffice: end the name of a workbook in .ods, save a document as text"),
+    ("content.xml", "is a file of LibreOffice: save a workbook as .xlsx, a text as .txt"),
 )
 
 

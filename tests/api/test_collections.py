@@ -98,7 +98,7 @@ def test_sectioned_documents_of_a_zip_keep_their_sections(callers: Callers) -> N
             "corpus.txt",
             CORPUS,
             400,
-            "its name must end in .jsonl, .ndjson, .json, .csv, .tsv, .xlsx, .xlsm, .xlsb, .xls, .ods, .zip, or .gz.",
+            "its name must end in .jsonl, .ndjson, .json, .csv, .tsv, .xlsx, .xlsm, .zip, or .gz.",
         ),
         ("corpus.jsonl", "\n", 400, "The source has no documents to import."),
         ("corpus.jsonl.gz", CORPUS, 400, "corpus.jsonl.gz"),

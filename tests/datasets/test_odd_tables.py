@@ -266,8 +266,8 @@ def pack(files: dict[str, str]) -> bytes:
 PLAIN = "query,document,grade\npear,d1,1\n"
 BINARIES: dict[str, tuple[bytes, str]] = {
     "a.pdf": (b"%PDF-1.4\n%\xe2\xe3", "is a PDF, which is not read: save its text as .txt, .md or .html"),
-    "sheet.csv": (pack({"xl/workbook.xml": "<x/>"}), "is a workbook: end its name in .xlsx."),
-    "old.csv": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "end the name of a workbook in .xls"),
+    "sheet.csv": (pack({"xl/workbook.xml": "<x/>"}), "is a workbook: save it as .xlsx."),
+    "old.csv": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is a file of old Office: save a workbook as .xlsx"),
     "a.docx": (pack({"word/document.xml": "<x/>"}), "is a Word document, which is not read"),
     "packed.csv": (gzip.compress(PLAIN.encode()), "is packed with gzip: end its name in .gz."),
     "zipped.csv": (pack({"a.csv": PLAIN}), "is a zip: end its name in .zip."),

@@ -1,11 +1,12 @@
 """Workbooks of spreadsheets: judged queries, documents and rankings, by the first sheet that has cells."""
 
+import tracemalloc
 import zipfile
-from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
 import pytest
+from xlsxwriter import Workbook
 
 from apps.collections.sources import open_source
 from apps.datasets.formats.reading import read_dataset
@@ -16,21 +17,6 @@ from tests.datasets.valid import refusal_of
 from tests.files.samples import write_excel
 
 JUDGED = {"Sheet1": [["query", "path", "grade"], ["plum", "docs/a.md", 2]]}
-ODS = """<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"
-xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0"
-xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0">
-<office:body><office:spreadsheet><table:table table:name="Sheet1">{}</table:table></office:spreadsheet></office:body>
-</office:document-content>"""
-
-
-def write_ods(path: Path, rows: Sequence[Sequence[object]]) -> Path:
-    cell = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
-    lines = "".join(f"<table:table-row>{''.join(map(cell.format, row))}</table:table-row>" for row in rows)
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
-        archive.writestr("META-INF/manifest.xml", "<manifest/>")
-        archive.writestr("content.xml", ODS.format(lines))
-    return path
 
 
 def list_grades(path: Path) -> dict[str, dict[str, float]]:
@@ -42,21 +28,28 @@ def test_cells_are_read_as_they_are_shown(tmp_path):
     header = ["", "Query", "Document", "Rating", "Comment"]
     first = ["", "007; a", 12345678, 2.0, 'a "b",\nc']
     rows = [[], [], header, first, ["", "plum", date(2026, 1, 31), 1, True]]
-    book = write_excel(tmp_path / "judged.xlsx", {"Notes": [], "Judged": rows, "Old": [["x"]]})
+    book = write_excel(tmp_path / "judged.xlsx", {"Notes": [["", ""]], "Judged": rows, "Old": [["x"]]})
     assert list_grades(book) == {"007; a": {"12345678": 2}, "plum": {"2026-01-31": 1}}
     assert read_dataset(book, is_upload=True).warnings[0] == "judged.xlsx has 3 sheets: only “Judged” was read."
+    rows[3][0] = "x"
+    refusal = refusal_of(write_excel(book, {"Judged": rows}))
+    assert refusal == "judged.xlsx, line 4, has a cell left of the header: name its column."
     rows[2:] = [header[:4], ["", "plum", "d2", "good or bad"]]
     assert refusal_of(write_excel(book, {"Judged": rows})).startswith("judged.xlsx, line 4")
 
 
-def test_workbooks_in_zips_and_of_libreoffice_are_read(tmp_path):
+def test_workbooks_in_zips_are_read(tmp_path):
     meant = {"plum": {"docs/a.md": 2}}
     book = write_excel(tmp_path / "judged.xlsx", JUDGED)
     assert read_dataset(book).warnings == []
     with zipfile.ZipFile(tmp_path / "book.zip", "w") as archive:
         archive.write(book, "judged.xlsx")
     assert list_grades(tmp_path / "book.zip") == meant
-    assert list_grades(write_ods(tmp_path / "judged.ods", JUDGED["Sheet1"])) == meant
+
+
+def test_short_rows_end_with_blank_cells(tmp_path):
+    rows = [["query", "doc", "grade", "comment"], ["plum", "d1", 2], ["plum", "d2", 1, "good"]]
+    assert list_grades(write_excel(tmp_path / "judged.xlsx", {"A": rows})) == {"plum": {"d1": 2, "d2": 1}}
 
 
 def test_documents_and_rankings_are_read_from_workbooks(tmp_path):
@@ -83,9 +76,37 @@ def test_workbooks_that_cannot_be_read_are_refused(tmp_path, monkeypatch):
     middle = content.index(b"PK\x03\x04", 4) - 20
     book.write_bytes(content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :])
     assert refusal_of(book) == "judged.xlsx is damaged. Save it again."
-    renamed = tmp_path / "judged"
+    renamed = tmp_path / "judged.csv"
     renamed.write_bytes(content)
-    assert refusal_of(renamed) == "judged is a workbook: end its name in .xlsx."
+    assert refusal_of(renamed) == "judged.csv is a workbook: save it as .xlsx."
     monkeypatch.setattr(workbooks, "MOST_BYTES", 100)
     refusal = refusal_of(write_excel(book, JUDGED))
     assert refusal == "judged.xlsx unpacks to more than 100 bytes. Save its sheet as CSV UTF-8, and use that."
+
+
+def test_small_workbooks_of_far_cells_take_no_memory(tmp_path):
+    book = Workbook(str(tmp_path / "far.xlsx"))
+    sheet = book.add_worksheet()
+    sheet.write_row(0, 0, ["query", "doc", "grade"])
+    for row in (1, 5_000):
+        sheet.write(row, 2**14 - 1, 1)
+    book.close()
+    assert (tmp_path / "far.xlsx").stat().st_size < 10_000
+    tracemalloc.start()
+    with pytest.raises(BenchbenchError, match=r"far.xlsx, line 2, has 16384 cells, but the header has 3"):
+        read_dataset(tmp_path / "far.xlsx")
+    assert tracemalloc.get_traced_memory()[1] < 2**26
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("row", "refusal"), [(3, "has more than 6 cells, most of them"), (10**9, "500,000 lines")])
+def test_rows_with_any_number_end(row, refusal, tmp_path, monkeypatch):
+    monkeypatch.setattr(workbooks, "MOST_CELLS", 6)
+    book = write_excel(tmp_path / "judged.xlsx", {"A": [*JUDGED["Sheet1"], ["pear", "d2", 1]]})
+    with zipfile.ZipFile(book) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(book, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content.replace(b'r="3"', b'r="%d"' % row))
+    with pytest.raises(BenchbenchError, match=refusal):
+        read_dataset(book, is_upload=True)

@@ -50,7 +50,7 @@ def _locate(path: Path, options: Mapping[str, object]) -> tuple[str, Path]:
     if format_name := find_format(kind):
         return format_name, path
     if path.suffix.lower() == NUMBERS:
-        raise DatasetError(f"{path.name} is a workbook of Numbers: save its sheet as CSV UTF-8, and import that.")
+        raise DatasetError(f"{path.name} is a workbook of Numbers: export it as .xlsx, and import that.")
     if (kind == "beir-lines" and holds_documents(path)) or (not kind and find_root(path)):
         raise SwappedError(f"{path.name} {DOCUMENTS}.")
     if kind in PARTIAL_KINDS:
