@@ -1,6 +1,5 @@
 """Contents of the first page: what runs, the tasks of the user, the latest verdicts, and a trend of each dataset."""
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -191,12 +190,9 @@ def _list_index_tasks(user: User) -> Iterator[Task]:
     for index in failed.order_by("-updated_at")[:MAX_TASKS]:
         waiting = find_preparation(index, user)
         url = reverse("admin:evaluation", args=[waiting.pk]) if waiting else change_url(index)
-        reason = _cut_to_sentence(index.error) or "see its page"
+        sentence, end, _ = index.error.partition(". ")
+        reason = f"{sentence}{end.strip()}" or "see its page"
         yield Task("error", f"The index “{index}” failed: {reason}", "Try again", url)
-
-
-def _cut_to_sentence(error: str) -> str:
-    return re.split(r"(?<=\.) ", error, maxsplit=1)[0]
 
 
 def _list_turns(user: User) -> Iterator[Task]:
