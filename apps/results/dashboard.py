@@ -182,11 +182,18 @@ def _list_benchmark_tasks(user: User) -> Iterator[Task]:
 
 
 def _list_index_tasks(user: User) -> Iterator[Task]:
-    """Yield the indexes whose build failed and of which no newer version exists, with the evaluation that waits."""
-    newer = Index.objects.filter(
-        collection=OuterRef("collection"), name=OuterRef("name"), version__gt=OuterRef("version")
-    )
-    failed = visible(Index.objects.filter(status=Index.Status.FAILED), user).exclude(Exists(newer))
+    """Yield the indexes whose build failed and that none replaced, with the evaluation that waits.
+
+    A newer version replaces an index, as does one of its strategy that was created after the failure and did not fail.
+    """
+    same = Index.objects.filter(collection=OuterRef("collection"))
+    newer = same.filter(name=OuterRef("name"), version__gt=OuterRef("version"))
+    another = same.filter(strategy=OuterRef("strategy"), created_at__gt=OuterRef("failed_at"))
+    another = another.exclude(status__in=(Index.Status.FAILED, Index.Status.CANCELLED))
+    builds = Operation.objects.filter(kind=Operation.Kind.INDEX, subject_id=OuterRef("pk"), status=Status.FAILED)
+    failed_at = Subquery(builds.order_by("-finished_at").values("finished_at")[:1])
+    failed = visible(Index.objects.filter(status=Index.Status.FAILED), user).annotate(failed_at=failed_at)
+    failed = failed.exclude(Exists(newer)).exclude(Exists(another))
     for index in failed.order_by("-updated_at")[:MAX_TASKS]:
         waiting = find_preparation(index, user)
         url = reverse("admin:evaluation", args=[waiting.pk]) if waiting else change_url(index)

@@ -45,7 +45,7 @@ class IndexHandler(Handler):
     kind = Operation.Kind.INDEX
     subject = Index
     busy = "indexes being built"
-    units = "chunks and steps"
+    units = "chunks"
     limit = "BENCHMARK_MAX_INDEXING_PER_USER"
 
     def perform(self, batch: Batch, lease: Lease) -> None:

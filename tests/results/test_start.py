@@ -190,6 +190,21 @@ def test_a_failed_index_is_a_task(make_staff, benchmark):
     assert list(list_tasks(ada)) == []
 
 
+def test_an_index_created_after_a_failure_replaces_it(make_staff, benchmark):
+    ada, collection = make_staff("ada"), benchmark.mapping.collection
+    failed, _ = [Index.objects.create(collection=collection, name=name, status=name) for name in ("failed", "indexing")]
+    assert len(list(list_tasks(ada))) == 1, "the second was made before the first failed"
+    Operation.objects.create(
+        kind="index", subject_id=failed.pk, status="failed", queue="default", finished_at=timezone.now()
+    )
+    assert len(list(list_tasks(ada))) == 1
+    Index.objects.create(collection=collection, name="broken", status="failed")
+    Index.objects.create(collection=collection, name="levels", status="indexing", strategy="lod_embed")
+    assert len(list(list_tasks(ada))) == 2, "neither is in its stead"
+    Index.objects.create(collection=collection, name="corrected", status="indexing")
+    assert [task.sentence.partition(" failed")[0] for task in list_tasks(ada)] == ["The index “broken”"]
+
+
 def test_trends_join_comparable_best_values(admin_user, make_staff, benchmark):
     for days, value in ((1, 0.6), (2, 0.7)):
         make_benchmark(benchmark.mapping, [0.1, value], name=f"{days}", completed_at=ENDED + timedelta(days=days))

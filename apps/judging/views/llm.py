@@ -18,7 +18,7 @@ from apps.judging.llm.launching import LONGEST_NAME, preview, start_judging
 from apps.judging.llm.verdicts import MixedPair, PolicyReport, compute_verdicts
 from apps.judging.models import Round
 from apps.operations.models import Operation, Status
-from apps.retrieval.llms.servers import load_servers
+from apps.retrieval.llms.servers import NO_SERVER, load_servers
 from benchbench.access import staff
 from benchbench.decimals import counted
 from benchbench.ir.judging.calibration import MAX_PAIRS, MIN_PAIRS
@@ -34,10 +34,7 @@ USUAL_SAMPLE = 100
 class LLMForm(PageForm):
     """The model that judges, and the cap on its items."""
 
-    server = forms.ChoiceField(
-        help_text="The server of the model, from BENCHBENCH_LLM_SERVERS.",
-        error_messages={"required": "The settings have no server: ask an administrator to set BENCHBENCH_LLM_SERVERS."},
-    )
+    server = forms.ChoiceField(help_text="The server of the model, from BENCHBENCH_LLM_SERVERS.")
     llm = forms.CharField(
         max_length=LONGEST_NAME,
         label="Model",
@@ -50,8 +47,7 @@ class LLMForm(PageForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choices = [(name, name) for name in load_servers()] or [("", "No servers")]
-        self.fields["server"].choices = choices  # type: ignore[attr-defined]
+        self.fields["server"].choices = [(name, name) for name in load_servers()]  # type: ignore[attr-defined]
 
     @property
     def full_name(self) -> str:
@@ -94,6 +90,7 @@ def start_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         initial={"server": server, "llm": model},
         intro="Its grades are stored separately: they change neither judgments nor agreement between "
         "people. It judges the calibration sample first, then the remaining items in the order of the round.",
+        missing="" if load_servers() else NO_SERVER,
         round=round,
         original=round,
         trail=[*model_admin.list_trail(round), round],

@@ -16,6 +16,7 @@ from apps.retrieval.llms.clients import LLM, LLMError, OllamaLLM, OpenAILLM, Ser
 # By the name of the required package, which is also that of the extra.
 KINDS: dict[str, Callable[[str, Server], LLM]] = {"ollama": OllamaLLM, "openai": OpenAILLM}
 SERVER_PATTERN = re.compile(r"(?P<name>[\w-]+)=(?P<kind>\w+)\+(?P<url>https?://\S+)")
+NO_SERVER = "No language model server is configured: set BENCHBENCH_LLM_SERVERS."
 DEFAULTS: dict[str, object] = {"provider": "", "temperature": 0.0, "max_tokens": 500, "seed": 0, "cache": True}
 WITH_CONTEXT = ("ollama",)  # kinds whose requests can set the context in tokens
 OPTIONS = ("temperature", "max_tokens", "seed")  # options of requests, which determine an answer
@@ -142,7 +143,7 @@ def require_model(server: str, model: str) -> None:
 
 def find_first_llm() -> tuple[str, str]:
     """Return a language model that answers now, as SERVER:MODEL; otherwise "" and the reason, as a sentence."""
-    problem = "No language model server is configured: set BENCHBENCH_LLM_SERVERS."
+    problem = NO_SERVER
     for server in load_servers().values():
         models, problem = _list_models(server, int(time.monotonic() / LISTED_SECONDS))
         if models:
