@@ -35,7 +35,6 @@ HIDDEN, MEASURE, VIEW = "hide", "measure", "view"  # of an address: the hidden c
 MEASURED = "measured"  # the column with the values of the measure in the address
 EXACT_DIGITS = 2  # of an estimated number of rows
 CHEAP = 5000  # greatest cost, as PostgreSQL's planner has it, of counting all rows: about 50 ms
-MAX_CHIPS = 6  # a filter with more choices is in the panel of filters, and a chip only once it is chosen
 
 
 def render_distance(when: datetime) -> str:
@@ -230,14 +229,13 @@ def read_measure(request: HttpRequest) -> str:
 
 
 def _list_chips(listing: ChangeList) -> Iterator[tuple[str, list[tuple[str, str, bool]]]]:
-    """Yield each filter of a list with its choices, if they are few, else with the chosen one.
+    """Yield each filter of a list that has choices.
 
     A choice is its label, its address, and whether it is chosen; the address of a chosen one removes it.
     """
     empty = listing.model_admin.get_empty_value_display()  # of a filter for the rows without a related one
     for spec in listing.filter_specs:
         every, *choices = spec.choices(listing)
-        visible_choices = choices if len(choices) <= MAX_CHIPS else [choice for choice in choices if choice["selected"]]
         write = capfirst if isinstance(spec, ChoicesFieldListFilter) else str
         chips = [
             (
@@ -245,10 +243,10 @@ def _list_chips(listing: ChangeList) -> Iterator[tuple[str, list[tuple[str, str,
                 (every if chosen else choice)["query_string"],
                 chosen,
             )
-            for choice in visible_choices
+            for choice in choices
             for label, chosen in [(choice["display"], choice["selected"])]
         ]
-        if len(choices) > 1 and chips:
+        if chips:
             yield str(spec.title), chips
 
 

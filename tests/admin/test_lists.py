@@ -1,5 +1,6 @@
 """Every list costs as many queries with thirty rows as with three."""
 
+import re
 from typing import Any
 
 import pytest
@@ -198,6 +199,19 @@ def test_judgment_list_shows_current_judgments_with_their_dataset(admin_client: 
 def test_list_page_title_names_its_model(admin_client: Client) -> None:
     for model, name in ((Collection, "Collections"), (QueryResult, "Query results"), (User, "Users")):
         assert f"{name} | BenchBench</title>" in admin_client.get(build_list_url(model)).content.decode()
+
+
+def test_filters_are_in_a_panel_chosen_ones_above(admin_client: Client) -> None:
+    def read(address: str) -> list[list[str]]:
+        areas = admin_client.get(address).text.split('id="changelist-filter"')
+        return [re.findall(r'class="bb-chip"[^>]*>\s*([^<]+?)\s*<', area) for area in areas]
+
+    every = ["Human", "Language model", "Import"]
+    assert [labels[-3:] for labels in read(build_list_url(Judgment))] == [[], every]
+    assert [labels[-3:] for labels in read(build_list_url(Judgment, source__exact="llm"))] == [
+        ["Language model"],
+        every,
+    ]
 
 
 def test_chips_of_choices_are_sentence_case(admin_client: Client) -> None:
