@@ -95,8 +95,8 @@ class Deletion(PublicModel):
     class Meta:
         default_permissions = ()
         ordering = ["-created_at"]
-        verbose_name = "entry of the bin"
-        verbose_name_plural = "entries of the bin"
+        verbose_name = "deletion"
+        verbose_name_plural = "bin"
 
     def __str__(self) -> str:
         return self.name

@@ -26,6 +26,7 @@ from apps.retrieval.models import Index
 from apps.retrieval.search.vectors import map_vectors
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.lexical import FULL_TEXT
+from benchbench.site.panels import change_url
 from tests.admin.binned import count_in_bin, delete_and_keep, delete_by_page, empty_bin
 from tests.api.callers import Caller
 from tests.created import run_benchmark
@@ -224,8 +225,13 @@ def test_superuser_deletes_for_good(db: None, admin_client: Client) -> None:
     deletion = delete_and_keep(make_collection("library", [{}]))
     assert count_in_bin() == 2
     address = reverse("admin:accounts_deletion_delete", args=[deletion.pk])
-    assert "Nothing brings it back" in admin_client.get(address).content.decode()
-    admin_client.post(address, {"post": "yes"})
+    assert "Bin | BenchBench</title>" in admin_client.get(reverse("admin:accounts_deletion_changelist")).text
+    labels = [one.label for one in admin_client.get(change_url(deletion)).context["buttons"]]
+    assert labels == ["Restore", "Restore under another name", "Delete for good"]
+    page = admin_client.get(address).text
+    assert "Delete “library” for good" in page
+    assert "Nothing brings it back" in page
+    assert "“library” is deleted for good." in admin_client.post(address, {"post": "yes"}, follow=True).text
     assert (count_in_bin(), Deletion.objects.count(), Collection.objects.count()) == (0, 0, 0)
 
 

@@ -12,6 +12,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.defaultfilters import filesizeformat, truncatechars
+from django.urls import reverse
 from django.utils.html import format_html
 from unfold.decorators import display
 
@@ -34,6 +35,7 @@ class DeletionAdmin(FactAdmin):
 
     list_display = ("name", "noun", "deleted", "deleted_by", "until", "space")
     phone_columns = ("until",)
+    counted_as = "deletions"
     empty_words = f"The bin is empty. It keeps rows for {counted(settings.BENCHBENCH_KEEP_DELETED_DAYS, 'day')}."
     search_fields = ("name",)
     list_select_related = ("deleted_by",)
@@ -43,7 +45,7 @@ class DeletionAdmin(FactAdmin):
         (
             None,
             {
-                "fields": (("name", "noun"), ("created_at", "deleted_by"), ("until", "space"), "contents"),
+                "fields": (("name", "noun"), ("deleted", "deleted_by"), ("until", "space"), "contents"),
                 "description": "Restored as it was, with its history and all rows. Files of a machine, such as mapped "
                 "vectors, are made again at first use. It no longer names users and rows that were deleted later. A "
                 "schedule whose time has passed starts once.",
@@ -64,6 +66,13 @@ class DeletionAdmin(FactAdmin):
 
     def delete_row(self, obj: Deletion) -> None:
         empty(obj)
+
+    def render_delete_form(self, request: HttpRequest, context: dict[str, object]) -> HttpResponse:
+        return super().render_delete_form(request, context | {"ends": True})
+
+    def response_delete(self, request: HttpRequest, obj_display: str, obj_id: object) -> HttpResponse:
+        self.message_user(request, f"“{obj_display}” is deleted for good.", messages.SUCCESS)
+        return redirect(build_list_url(Deletion))
 
     def list_concerned(self, row: Deletion) -> list[Model]:
         """Return what was restored: the deletion itself is gone."""
@@ -92,10 +101,17 @@ class DeletionAdmin(FactAdmin):
         return self.restore_selected(request, queryset, rename=True)
 
     def list_buttons(self, request: HttpRequest, obj: Deletion) -> list[Button]:
+        end = Button("Delete for good", "delete_forever", href=reverse("admin:accounts_deletion_delete", args=[obj.pk]))
         return [
             Button("Restore", "undo", "restore_selected", primary=True),
             Button("Restore under another name", "undo", "rename_selected"),
+            *([end] if self.has_delete_permission(request) else []),
         ]
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, object], *args: object, **kwargs: object
+    ) -> HttpResponse:
+        return super().render_change_form(request, context | {"show_delete": False}, *args, **kwargs)
 
     @display(description="kind", ordering="kind")
     def noun(self, deletion: Deletion) -> str:
