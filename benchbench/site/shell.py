@@ -1,11 +1,13 @@
 """The shell of the admin: unfold's site, whose command palette also finds rows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import wraps
 from time import perf_counter
 from typing import Any
 
 from django.apps import AppConfig
-from django.contrib import admin
+from django.conf import settings
+from django.contrib import admin, messages
 from django.contrib.admin import sites
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
@@ -22,6 +24,19 @@ FOR_JUDGES = ("", "Judging")  # groups of the menu
 
 class Site(UnfoldAdminSite):
     """The site of the admin pages."""
+
+    def admin_view(self, view: Callable[..., HttpResponse], cacheable: bool = False) -> Callable[..., HttpResponse]:
+        """Return a page for staff; it sends a user whose session ended to the login with the reason."""
+        page = super().admin_view(view, cacheable)
+
+        @wraps(page)
+        def explaining(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+            is_opened = request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"  # not a part of an open page
+            if is_opened and settings.SESSION_COOKIE_NAME in request.COOKIES and not request.user.is_authenticated:
+                messages.info(request, "Your session ended: log in to go on.")
+            return page(request, *args, **kwargs)
+
+        return explaining
 
     def get_sidebar_list(self, request: HttpRequest) -> list[dict[str, Any]]:
         """Return the menu; of users with the role judge alone, what judging needs."""

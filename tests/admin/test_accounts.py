@@ -10,6 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.roles import list_role_permissions, make_roles
+from apps.records.models import Run
 from benchbench.access import ROLES, list_colleagues, list_teams
 from benchbench.site.panels import build_list_url, change_url
 
@@ -232,3 +233,17 @@ def test_sign_in_without_redis_is_refused_with_a_reason(rates: Any, settings: An
     settings.CACHES = {"default": settings.CACHES["default"] | {"LOCATION": "redis://127.0.0.1:9"}}
     page = Client().post(reverse("admin:login"), {"username": "ada", "password": PASSWORD})
     assert "Signing in needs Redis, which does not answer" in str(page.context["form"].non_field_errors())
+
+
+def test_login_says_that_a_session_ended(manager: User) -> None:
+    words = "Your session ended: log in to go on."
+    client = Client()
+    assert words not in client.get(reverse("admin:index"), follow=True).text, "a first visit"
+    client.force_login(manager)
+    client.session.flush()
+    assert words not in client.get(reverse("admin:jsi18n"), headers={"Sec-Fetch-Mode": "no-cors"}, follow=True).text
+    client.force_login(manager)
+    client.session.flush()
+    assert words in client.get(build_list_url(Run), follow=True).text
+    client.force_login(manager)
+    assert words not in client.get(build_list_url(Run), follow=True).text, "it is said once"
