@@ -5,8 +5,11 @@ from typing import Any, TypeAlias, TypeVar, cast
 from django.apps import apps
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import AnonymousUser, Group, Permission, User
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
+
+from benchbench.decimals import join_words
 
 FOR_JUDGES = ("judging", "accounts")  # apps
 ROLES = ("viewer", "judge", "editor", "admin")  # groups that grant permissions; all others are teams
@@ -128,6 +131,25 @@ def permits(model: type[Model], user: AnyUser, act: str) -> bool:
     """Return whether the user has the permission for an act on rows of a model."""
     acts = ("view", "change") if act == "view" else (act,)  # to change includes viewing, as in the admin
     return any(user.has_perm(f"{model._meta.app_label}.{act}_{model._meta.model_name}") for act in acts)
+
+
+def require(user: AnyUser, *permissions: str) -> None:
+    """Raise PermissionDenied, with the first missing one in words, unless the user has the permissions."""
+    for name in permissions:
+        if not user.has_perm(name):
+            raise PermissionDenied(describe_lack(name))
+
+
+def describe_lack(permission: str) -> str:
+    """Return in words what a user without a permission may not do, and who may: "You may not add indexes. …"."""
+    label, _, codename = permission.partition(".")
+    act, _, name = codename.rpartition("_")
+    granting = Group.objects.filter(permissions__content_type__app_label=label, permissions__codename=codename)
+    names = {*granting.values_list("name", flat=True)} - (set() if label in FOR_JUDGES else {"judge"})
+    roles = [role for role in ROLES if role in names]
+    words = join_words(roles).replace(" and ", " or ")
+    remedy = f"Ask an administrator for the role {words}." if roles else "Only superusers may."
+    return f"You may not {act.replace('_', ' ')} {apps.get_model(label, name)._meta.verbose_name_plural}. {remedy}"
 
 
 class PermissionsAtOnce(ModelBackend):

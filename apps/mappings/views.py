@@ -21,7 +21,7 @@ from apps.mappings.exporting import export_dataset
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.repairing import drop, find_candidates, repoint
 from apps.mappings.resolving import Resolved, resolve
-from benchbench.access import AnyUser, may_change, may_view, staff, visible
+from benchbench.access import AnyUser, describe_lack, may_change, may_view, staff, visible
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import PageForm, show_form
@@ -99,7 +99,7 @@ def download_mapped(
     if mapping.dataset_version is None or format not in WRITERS:
         raise Http404
     if not may_download(mapping, request.user):
-        raise PermissionDenied
+        raise PermissionDenied("The files of a mapping are for users who see its collection and its dataset.")
     version = mapping.dataset_version
     return download(request, lambda: export_dataset(version, format, mapping=mapping), back=change_url(mapping))
 
@@ -112,7 +112,7 @@ def repair(request: HttpRequest, model_admin: SiteAdmin, object_id: int) -> Http
         raise Http404(f"Resolution {object_id} was not found, or you may not view it.")
     mapping, judgment = resolution.mapping, resolution.judgment
     if not may_change(mapping.dataset, request.user):
-        raise PermissionDenied
+        raise PermissionDenied(describe_lack("datasets.change_dataset"))
     if resolution.outcome == Resolution.Outcome.RESOLVED:
         return redirect(change_url(resolution))
     documents = visible(Document.objects.filter(collection=mapping.collection), request.user, through="collection")

@@ -5,7 +5,6 @@ from dataclasses import asdict
 
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
-from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -17,7 +16,7 @@ from apps.retrieval.encoders.prompts import describe_unset_prompts, find_unset_p
 from apps.retrieval.forms import GridForm, IndexForm
 from apps.retrieval.grids import make_grid, plan_grid
 from apps.retrieval.indexing import build_index, create_index
-from benchbench.access import staff
+from benchbench.access import require, staff
 from benchbench.decimals import counted
 from benchbench.ir.encoding import EncoderParameters
 from benchbench.site.pages import preview_page, read_form, show_form
@@ -64,8 +63,7 @@ def add_index(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
 @require_safe
 def offer_prompts(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Answer a form with the usual prompts of its encoder that it lacks."""
-    if not model_admin.has_add_permission(request):
-        raise PermissionDenied
+    require(request.user, "retrieval.add_index")
     encoder, *prompts = (request.GET.get(name, "") for name in ("encoder", "query_prompt", "document_prompt"))
     unset = find_unset_prompts(encoder, EncoderParameters(*prompts))
     sentences = [describe_unset_prompts(encoder, unset)] if unset else []

@@ -2,17 +2,20 @@
 
 import errno
 
+from django.apps import apps
 from django.contrib import admin
+from django.contrib.admin import ModelAdmin
 from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template import loader
 from psycopg.errors import DiskFull
 
-from benchbench.access import AnyUser
+from benchbench.access import AnyUser, describe_lack
 from benchbench.errors import BenchbenchError
 from benchbench.site.pages import find_next_page
 
+DENIED = "You do not have permission for this. Ask an administrator to give it to you or your group."
 DISK_FULL = (
     "Nothing was saved: the disk of the site or of the database is full. Ask an administrator to free space, then "
     "send it again."
@@ -27,8 +30,8 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer a request that the user may not make."""
-    denied = "You do not have permission for this. Ask an administrator to give it to you or your group."
-    return _render_page(request, 403, "Not permitted", _find_message(exception, PermissionDenied) or denied)
+    sentence = _find_message(exception, PermissionDenied) or _describe_lack(request)
+    return _render_page(request, 403, "Not permitted", sentence)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
@@ -81,6 +84,20 @@ def unavailable(request: HttpRequest, seconds: int) -> HttpResponse:
     if request.method == "GET":
         answer.headers["Refresh"] = str(seconds)
     return answer
+
+
+def _describe_lack(request: HttpRequest) -> str:
+    """Return in words which permission the user lacks for a page of the admin: to view its rows, or to act on them."""
+    match = request.resolver_match
+    label, name, page = (*str(match.url_name).split("_", 2), "", "")[:3] if match else ("", "", "")
+    pages: ModelAdmin | None = match.kwargs.get("model_admin") if match else None
+    if pages is None and name in apps.all_models.get(label, {}):
+        pages = admin.site._registry.get(apps.get_model(label, name))
+    if pages is None:
+        return DENIED
+    missing = (act for act in ("view", page) if not getattr(pages, f"has_{act}_permission", bool)(request))
+    act = next(missing, "")
+    return describe_lack(f"{pages.opts.app_label}.{act}_{pages.opts.model_name}") if act else DENIED
 
 
 def _find_message(exception: Exception, kind: type[Exception]) -> str:

@@ -30,7 +30,7 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from benchbench.access import staff, visible
+from benchbench.access import describe_lack, staff, visible
 from benchbench.errors import BenchbenchError
 from benchbench.local_files.placing import scratch_folder
 from benchbench.site.history import note_form
@@ -57,6 +57,12 @@ def dress(field: forms.Field) -> None:
         field.widget.is_required = plain.is_required
         if isinstance(field, forms.ChoiceField):
             cast(Any, field.widget).choices = field.choices
+
+
+def require_adding(request: HttpRequest, model_admin: ModelAdmin) -> None:
+    """Raise PermissionDenied unless the user may add rows."""
+    if not model_admin.has_add_permission(request):
+        raise PermissionDenied(describe_lack(f"{model_admin.opts.app_label}.add_{model_admin.opts.model_name}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +204,10 @@ def show_form(
     gives initial values (`?collection=…`), `initial` the others; `edited` gives those of the row that the form changes.
     `permitted` replaces the check of the permission to add such rows.
     """
-    if not (model_admin.has_add_permission(request) if permitted is None else permitted):
-        raise PermissionDenied
+    if permitted is None:
+        require_adding(request, model_admin)
+    elif not permitted:
+        raise PermissionDenied(describe_lack(f"{model_admin.opts.app_label}.change_{model_admin.opts.model_name}"))
     site = model_admin.admin_site
     with edited.locked(request) if edited else nullcontext():
         values = edited.read() if edited else {}
@@ -231,8 +239,7 @@ def show_form(
 
 def read_form(request: HttpRequest, model_admin: ModelAdmin, form_class: type[F]) -> F:
     """Return a page's submitted form, for a preview. Raises PermissionDenied if the user may not add such rows."""
-    if not model_admin.has_add_permission(request):
-        raise PermissionDenied
+    require_adding(request, model_admin)
     return form_class(request.POST, request.FILES, user=staff(request), site=model_admin.admin_site)
 
 
@@ -265,8 +272,7 @@ def render_choices(
     request: HttpRequest, model_admin: ModelAdmin, form_class: type[PageForm], changed: str, names: Sequence[str]
 ) -> HttpResponse:
     """Render the fields `names` of a form, whose choices depend on the field `changed`."""
-    if not model_admin.has_add_permission(request):
-        raise PermissionDenied
+    require_adding(request, model_admin)
     initial = {changed: request.GET.get(changed, "")}
     form = form_class(user=staff(request), site=model_admin.admin_site, initial=initial)
     return render(request, "admin/form_choices.html", {"fields": [form[name] for name in names]})

@@ -5,6 +5,8 @@ import uuid
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
 from django.test import Client, RequestFactory
 from django.urls import reverse
@@ -12,6 +14,7 @@ from django.urls import reverse
 from apps.api.errors import server_error
 from apps.records.models import Benchmark
 from benchbench.site.panels import build_list_url, change_url
+from tests.factories import make_dataset
 from tests.staff import MakeStaff
 
 LEAKS = ("Traceback", "urlconf", "URLconf", "CSRF", "apps.")
@@ -54,8 +57,34 @@ def test_forbidden_page_links_back(client: Client, make_staff: MakeStaff) -> Non
     ):
         page = client.get(build_list_url(Benchmark), headers={"Referer": referer})
         assert page.status_code == 403
-        assert "You do not have permission for this." in text_of(page)
+        assert "You may not view benchmarks. Ask an administrator for the role viewer, editor or admin." in text_of(
+            page
+        )
         assert (">Back</a>" in text_of(page)) == leads, referer
+
+
+def test_refusals_say_which_permission_is_missing(client: Client, make_staff: MakeStaff) -> None:
+    viewer = make_staff("viewer", may=())
+    viewer.groups.add(Group.objects.get(name="viewer"))
+    client.force_login(viewer)
+    dataset = make_dataset({"q": [("d1", 1)]})
+    needs_editor = "Ask an administrator for the role editor or admin."
+    for address, sentence in (
+        (reverse("admin:benchmarks_benchmark_add"), f"You may not add benchmarks. {needs_editor}"),
+        (reverse("admin:new_evaluation"), f"You may not add collections. {needs_editor}"),
+        (reverse("admin:datasets_dataset_delete", args=[dataset.pk]), f"You may not delete datasets. {needs_editor}"),
+        (
+            reverse("admin:my_grades"),
+            "You may not add grades. Ask an administrator for the role judge, editor or admin.",
+        ),
+        (build_list_url(LogEntry), "You may not view log entries. Only superusers may."),
+    ):
+        page = client.get(address)
+        assert page.status_code == 403, address
+        assert sentence in text_of(page)
+    hidden = make_dataset({"q": [("d1", 1)]}, name="hidden", owner=User.objects.create_user("grace"))
+    assert client.get(reverse("admin:datasets_dataset_delete", args=[hidden.pk])).status_code in (403, 404)
+    assert client.get(change_url(hidden)).status_code == 404, "what is hidden does not exist"
 
 
 def test_refusal_can_include_a_reason(client_of_ada: Client) -> None:

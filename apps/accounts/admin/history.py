@@ -61,7 +61,7 @@ class DeletionAdmin(FactAdmin):
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         if not self.has_delete_permission(request):
-            raise PermissionDenied
+            raise PermissionDenied("Only superusers delete for good; the bin empties itself in time.")
         return super().delete_view(request, object_id, extra_context)
 
     def delete_row(self, obj: Deletion) -> None:

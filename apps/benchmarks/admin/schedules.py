@@ -26,7 +26,7 @@ from apps.verdicts.schedules.notifying import list_destinations
 from apps.verdicts.schedules.saving import check_schedule, save_schedule
 from apps.verdicts.schedules.starting import start_now
 from apps.verdicts.schedules.times import list_next_times
-from benchbench.access import AnyUser, visible
+from benchbench.access import AnyUser, describe_lack, visible
 from benchbench.errors import BenchbenchError
 from benchbench.models import leave_out_archived
 from benchbench.names import find_by_id
@@ -54,7 +54,7 @@ NEXT = 3  # times of a schedule that its page shows
 def show_next_times(request: HttpRequest, model_admin: "ScheduleAdmin") -> HttpResponse:
     """Answer the form of a schedule with the next times of what is chosen, before it is stored."""
     if not (model_admin.has_add_permission(request) or model_admin.has_change_permission(request)):
-        raise PermissionDenied
+        raise PermissionDenied(describe_lack("benchmarks.add_schedule"))
     rows = visible(Schedule.objects.all(), request.user)
     schedule = next(iter(find_by_id(rows, request.GET.get("schedule", ""))), None)
     form = model_admin.get_form(request, schedule)(request.GET, instance=schedule)

@@ -32,7 +32,7 @@ def evaluation_progress(request: HttpRequest, model_admin: SiteAdmin, preparatio
     rows = Preparation.objects.select_related("started_by", "benchmark", "mapping__dataset", "mapping__collection")
     preparation = get_object_or_404(rows.select_related("mapping__dataset_version"), pk=preparation_id)
     if request.user != preparation.started_by and not request.user.is_superuser:  # it names rows of theirs
-        raise PermissionDenied
+        raise PermissionDenied("Only the user who started this evaluation, and superusers, may follow it.")
     if preparation.benchmark:
         results = reverse("admin:benchmark_results", args=[preparation.benchmark.pk])
         return HttpResponse(headers={"HX-Redirect": results}) if "HX-Request" in request.headers else redirect(results)

@@ -7,7 +7,6 @@ from django import forms
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -39,7 +38,7 @@ from apps.mappings.resolving import CHUNK
 from apps.records.models import Benchmark
 from apps.retrieval.forms import PromptsForm
 from apps.retrieval.llms.servers import find_first_llm
-from benchbench.access import staff
+from benchbench.access import require, staff
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.files.sniffing import SwappedError
 from benchbench.names import find_free_name
@@ -177,12 +176,13 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
         name = "benchmark_results" if isinstance(result, Benchmark) else "evaluation"
         return redirect(f"admin:{name}", result.pk)
 
+    require(request.user, *NEEDED)
     return show_form(
         request,
         model_admin,
         EvaluationForm,
         act,
-        permitted=request.user.has_perms(NEEDED),
+        permitted=True,
         title="New evaluation",
         submit="Start",
         intro="From documents and judged queries to a verdict: both are imported and connected, the documents are "
@@ -194,16 +194,14 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
 @require_POST
 def preview_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Answer the form of a new evaluation with the content of its judged queries; nothing is stored."""
-    if not request.user.has_perms(NEEDED):
-        raise PermissionDenied
+    require(request.user, *NEEDED)
     return preview_queries(request, read_form(request, model_admin, JudgedForm))
 
 
 @require_POST
 def preview_corpus(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Answer the form of a new evaluation with its first documents; nothing is stored."""
-    if not request.user.has_perms(NEEDED):
-        raise PermissionDenied
+    require(request.user, *NEEDED)
     return preview_documents(request, read_form(request, model_admin, CorpusForm))
 
 

@@ -19,7 +19,7 @@ from apps.experiments.external.importing import NewBenchmark, choose_version, im
 from apps.experiments.external.reports import read_for
 from apps.mappings.models import Mapping
 from apps.records.models import Benchmark
-from benchbench.access import may_change, staff, visible
+from benchbench.access import describe_lack, may_change, staff, visible
 from benchbench.files.runs import FORMATS
 from benchbench.ir.planning.axes.kinds import parse_integers
 from benchbench.models import leave_out_archived
@@ -129,7 +129,7 @@ def import_run(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     def act(form: RunForm) -> HttpResponse:
         values = form.cleaned_data
         if values["benchmark"] and not may_change(values["benchmark"], request.user):
-            raise PermissionDenied
+            raise PermissionDenied(describe_lack("benchmarks.change_benchmark"))
         with stored(form.cleaned_data["file"]) as path:
             imported = import_runs(
                 [path],

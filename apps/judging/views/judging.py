@@ -29,7 +29,7 @@ from apps.judging.views.judge_page import (
     render_judge_page,
     store_entries,
 )
-from benchbench.access import staff
+from benchbench.access import require, staff
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.reading.strict_json import attributes
@@ -114,8 +114,7 @@ def item_text(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, ite
 def load_permitted(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, permission: str) -> Round:
     """Return the round. Raises PermissionDenied if the user lacks this permission altogether."""
     round: Round = model_admin.load_viewed(request, object_id)
-    if not request.user.has_perm(permission):
-        raise PermissionDenied
+    require(request.user, permission)
     return round
 
 
@@ -175,8 +174,7 @@ def _build_split_payload(
 def my_rounds(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     """List the rounds in which the reader judges, with the number of grades, the latest first."""
     user = staff(request)
-    if not user.has_perm("judging.add_grade"):
-        raise PermissionDenied
+    require(user, "judging.add_grade")
     mine = Q(items__grades__judge=user, items__grades__adjudicates=False)
     judged = Round.objects.filter(Q(judges=user) | Q(pk__in=Grade.objects.filter(judge=user).values("item__round")))
     annotated = judged.distinct().annotate(

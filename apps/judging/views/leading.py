@@ -6,7 +6,6 @@ from uuid import UUID
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -23,7 +22,7 @@ from apps.judging.settling.next_step import Act, NextStep
 from apps.judging.settling.renewing import load_round_status
 from apps.judging.settling.report import describe_likeliest
 from apps.records.models import Evaluation
-from benchbench.access import AnyUser, staff
+from benchbench.access import AnyUser, require, staff
 from benchbench.database.failures import read_again
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
@@ -139,8 +138,7 @@ def close_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
     round = _load_changeable(request, model_admin, object_id)
     if isinstance(round, HttpResponse):
         return round
-    if not may_close(request.user):
-        raise PermissionDenied
+    require(request.user, "datasets.change_dataset")
 
     def act(form: CloseForm) -> HttpResponse:
         closed = close_round(round, staff(request), **form.cleaned_data)
@@ -185,8 +183,7 @@ def _describe_both(round: Round) -> str:
 def _load_changeable(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> Round | HttpResponse:
     """Return the open round that the user leads, else the way back to its page, with the reason as a message."""
     round: Round = model_admin.load_viewed(request, object_id)
-    if not request.user.has_perm("judging.change_round"):
-        raise PermissionDenied
+    require(request.user, "judging.change_round")
     try:
         require_open(round)
         require_lead(round, request.user)

@@ -19,7 +19,7 @@ from apps.judging.llm.verdicts import MixedPair, PolicyReport, compute_verdicts
 from apps.judging.models import Round
 from apps.operations.models import Operation, Status
 from apps.retrieval.llms.servers import NO_SERVER, load_servers
-from benchbench.access import staff
+from benchbench.access import require, staff
 from benchbench.decimals import counted
 from benchbench.ir.judging.calibration import MAX_PAIRS, MIN_PAIRS
 from benchbench.site.admin import SiteAdmin
@@ -192,6 +192,8 @@ def _build_cell(pair: MixedPair) -> dict[str, Any]:
 def load_led_round(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, *, act: bool = False) -> Round:
     """Return the round of a page. Raises PermissionDenied unless the user leads it."""
     round: Round = model_admin.load_viewed(request, object_id)
-    if not may_lead(round, request.user) or (act and not request.user.has_perm("judging.change_round")):
-        raise PermissionDenied
+    if not may_lead(round, request.user):
+        raise PermissionDenied("Only the owner of a round, and users of its team who may change rounds, lead it.")
+    if act:
+        require(request.user, "judging.change_round")
     return round

@@ -138,7 +138,7 @@ def pairs_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
     """List the items that two judges graded in a given way: `?first=ada&second=grace&a=2&b=0`."""
     round: Round = model_admin.load_viewed(request, object_id)
     if not can_see_others(round, request.user):
-        raise PermissionDenied
+        raise PermissionDenied("While a blind round is open, its judges do not see grades of each other.")
     first, second, a, b = (request.GET.get(name, "") for name in ("first", "second", "a", "b"))
     pairs = [pair for pair in compute_agreement(round).pairs if {pair.first, pair.second} == {first, second}]
     if (first and not pairs) or not all(len(grade) == 1 and grade.isdecimal() for grade in (a, b) if grade):

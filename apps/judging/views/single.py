@@ -23,7 +23,7 @@ from apps.mappings.models import Mapping
 from apps.mappings.repairing import find_documents, find_judgments, judge_document, require_document, unjudge_document
 from apps.records.models import QueryResult
 from apps.retrieval.models import Chunk
-from benchbench.access import may_change, staff, visible
+from benchbench.access import describe_lack, may_change, staff, visible
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.merging import Edited
@@ -103,8 +103,10 @@ def judge_one(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> Ht
     reference without a document is refused unless `without_document` confirms it.
     """
     query: Any = model_admin.get_object(request, str(query_id))
-    if not may_change(query.dataset, request.user) or query.until is not None:
-        raise PermissionDenied
+    if query.until is not None:
+        raise PermissionDenied("This query is of an older version of its dataset: judge for the newest.")
+    if not may_change(query.dataset, request.user):
+        raise PermissionDenied(describe_lack("datasets.change_dataset"))
     draft = find_draft(query.dataset)
     newest = draft or query.dataset.versions.latest("number")
     pair = _find_pair(request, query, newest)

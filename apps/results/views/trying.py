@@ -25,7 +25,7 @@ from apps.records.models import QueryResult
 from apps.results.triage.queries import load_hits
 from apps.results.trying import Answer, EngineTrial, Trial, build_matrix, load_answer, request_answer
 from apps.results.views.trial_form import Side, TrialForm, complete_sliders, list_indexes
-from benchbench.access import AnyUser, may_change, staff, visible
+from benchbench.access import AnyUser, may_change, require, staff, visible
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.configuration import DEFAULTS
 from benchbench.names import MAX_LENGTH
@@ -85,8 +85,7 @@ def trial_answer(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.U
 def _load_form(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> tuple[Collection, TrialForm]:
     """Return a collection and the form, with the values of the query string if that has a query."""
     collection: Collection = model_admin.load_viewed(request, object_id)
-    if not request.user.has_perm("retrieval.view_index"):
-        raise PermissionDenied
+    require(request.user, "retrieval.view_index")
     index = list_indexes(collection, request.user).first()
     values = {"top_k": DEFAULTS["top_k"], "lexical": DEFAULTS["lexical"], "index": str(index.pk) if index else ""}
     values["way"] = "sparse" if index and not index.has_vectors else "hybrid"
@@ -170,8 +169,9 @@ class EngineTrialForm(PageForm):
 
 def engine_trial_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     """Render the form. A POST asks the engine through a worker, and renders the answer once it is there."""
-    if not (model_admin.has_view_permission(request) and request.user.has_perm("benchmarks.add_benchmark")):
+    if not model_admin.has_view_permission(request):
         raise PermissionDenied
+    require(request.user, "benchmarks.add_benchmark")
     aliases, problem = [], ""
     try:
         declarations = load_declarations()

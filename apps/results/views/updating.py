@@ -18,7 +18,7 @@ from apps.records.models import Benchmark
 from apps.results.leaderboard.versions import load_moves
 from apps.results.triage.next_steps import list_next_steps
 from apps.results.triage.updating import find_outdated, update_values
-from benchbench.access import staff, visible
+from benchbench.access import describe_lack, staff, visible
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
@@ -45,7 +45,7 @@ def moved_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
     dataset: Dataset = model_admin.load_viewed(request, object_id)
     if request.method == "POST":
         if not any(request.user.has_perm(name) for name in ("mappings.change_mapping", "benchmarks.change_benchmark")):
-            raise PermissionDenied
+            raise PermissionDenied(describe_lack("mappings.change_mapping"))
         return _update(request, find_version(dataset))
     number = request.GET.get("version", "")
     try:
