@@ -44,7 +44,7 @@ UNNAMED = {
 FRAGMENTS = {
     *("search", "operation_progress", "dataset_shape", "benchmark_live", "benchmark_verdict", "benchmark_choices"),
     *("run_coverage", "run_sections", "run_content", "run_import_choices", "round_state_fragment", "round_text"),
-    *("round_choices", "round_llm_judges", "round_verdicts"),
+    *("round_choices", "round_llm_judges", "round_verdicts", "index_prompts", "schedule_times"),
 }
 
 

@@ -123,7 +123,7 @@ def test_one_command_serves_and_works_and_ends(home: Home) -> None:
     assert home.run("manage.py", "import_collection", str(corpus), "--name", "Handbook").returncode == 0
     built = home.run("manage.py", "build_index", "Handbook", "--name", "minilm")
     assert built.returncode == 0, built.stderr
-    home.await_line(process, r"Index of .*: running, \d+\.\d %")
+    home.await_line(process, r"Index of .*: encoding, \d+\.\d %")
     stop(process)
     assert "Unfinished work continues at the next start." in home.log.read_text()
     with pytest.raises(httpx.ConnectError):

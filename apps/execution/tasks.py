@@ -33,9 +33,6 @@ class BenchmarkHandler(Handler):
         trim_answers()
         storing.trim_answers()
 
-    def name(self, operation: Operation) -> str:
-        return f'benchmark "{Benchmark.objects.get(pk=operation.subject_id)}"'
-
     def describe_units(self, operation: Operation) -> str:
         benchmark = Benchmark.objects.select_related("dataset_version").filter(pk=operation.subject_id).first()
         return describe_reranking(benchmark) if benchmark else ""

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.html import format_html
@@ -13,10 +13,11 @@ from unfold.decorators import display
 
 from apps.operations import queueing
 from apps.operations.launching import cancel_operation
-from apps.operations.models import Batch, Operation, of_subject
+from apps.operations.models import Batch, Operation, with_subjects
 from apps.operations.progress import compute_each_progress, compute_progress
 from apps.operations.queueing import list_queues, list_workers
 from apps.operations.waiting import describe_wait
+from benchbench.durations import format_duration
 from benchbench.site.admin import FactAdmin, LargeAdmin, SiteAdmin, VisibleFilter
 from benchbench.site.panels import Button, Page, Panel, build_list_url, change_url, may_open
 
@@ -55,16 +56,15 @@ def workers_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
 @admin.register(Operation)
 class OperationAdmin(FactAdmin):
     list_display = (
-        "__str__",
+        "title",
         "status_label",
-        "works_on",
         "priority",
         "owner",
         "started_by",
         "created_at",
         "finished_at",
     )
-    phone_columns = ("status_label", "works_on")
+    phone_columns = ("status_label", "created_at")
     list_filter = ("kind", "status", "queue", "priority")
     list_select_related = ("started_by",)
     search_fields = ("=id", "=subject_id", "error")
@@ -83,7 +83,7 @@ class OperationAdmin(FactAdmin):
                     ("created_at", "started_by"),
                     ("started_at", "finished_at"),
                     ("owner", "queue"),
-                    "priority",
+                    ("priority", "planned_time"),
                     "unit_count",
                 )
             },
@@ -96,8 +96,7 @@ class OperationAdmin(FactAdmin):
         return f"{operation.total_units:,}"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Operation]:
-        rows = super().get_queryset(request)
-        return rows.annotate(owner_name=of_subject("owner__username"), subject_name=of_subject("name"))
+        return with_subjects(super().get_queryset(request))
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Model:
         operation = super().get_object(request, object_id, from_field)
@@ -109,7 +108,7 @@ class OperationAdmin(FactAdmin):
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
         def cancel(operation: Operation) -> str:
             cancel_operation(operation)
-            return f"Cancelled the {operation}; its committed results are kept."
+            return f"Cancelled “{operation}”. What it has stored stays."
 
         return self.apply_each(request, queryset, cancel)
 
@@ -123,9 +122,13 @@ class OperationAdmin(FactAdmin):
             return f"{noun} {subject}"
         return format_html('{} <a class="text-link" href="{}">{}</a>', noun, change_url(subject), subject)
 
-    @display(description="works on", ordering="subject_name", empty_value="–")
-    def works_on(self, operation: Any) -> str | None:
-        return operation.subject_name
+    @display(description="operation", ordering="subject_name")
+    def title(self, operation: Operation) -> str:
+        return str(operation)
+
+    @display(description="planned time")
+    def planned_time(self, operation: Operation) -> str:
+        return "–" if operation.planned_seconds is None else format_duration(operation.planned_seconds)
 
     @display(description="owner", ordering="owner_name", empty_value="–")
     def owner(self, operation: Any) -> str | None:
@@ -151,13 +154,19 @@ class BatchAdmin(LargeAdmin):
     through = "operation"
     list_display = ("ordinal", "state_label", "operation", "attempts", "unit_count", "started_at", "finished_at")
     list_filter = ("state", ("operation", VisibleFilter))
-    list_select_related = ("operation",)
     ordering = ("operation_id", "ordinal")
     fieldsets = (
         (None, {"fields": (("state", "attempts"), ("started_at", "finished_at"), ("units", "done_units"), "error")}),
         ("Lease", {"fields": (("lease_owner", "lease_until"), "backup_owner")}),
         ("Details", {"classes": ("collapse",), "fields": ("payload", "result")}),
     )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Batch]:
+        return (
+            super()
+            .get_queryset(request)
+            .prefetch_related(Prefetch("operation", with_subjects(Operation.objects.all())))
+        )
 
     @display(description="units", ordering="units")
     def unit_count(self, batch: Batch) -> str:

@@ -47,10 +47,6 @@ class Handler(Protocol):
         """Clean up after ended operations, at each sweep. Must not wait for locks."""
         return None
 
-    def name(self, operation: Operation) -> str:
-        """Return a readable name of the operation's subject: benchmark "Does hybrid pay?"."""
-        return str(operation)
-
     def find_stage(self, operation: Operation) -> str:
         """Return what the operation is at, as in its events: "encoding"."""
         return "starting" if operation.status == Status.PENDING else operation.status

@@ -109,6 +109,6 @@ def cancel_operation(operation: Operation) -> None:
         with end_blockers():  # a worker frozen during a commit holds the row
             ended = end_operation(operation, Status.CANCELLED, error="")
     except HeldError as error:
-        raise ConflictError(f"Another process is changing the {operation}. Try again.") from error
+        raise ConflictError("Another process is changing this operation. Try again.") from error
     if not ended:
-        raise ConflictError(f"The {operation} has already ended ({operation.status}), so it cannot be cancelled.")
+        raise ConflictError(f"This operation has already ended ({operation.status}), so it cannot be cancelled.")

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Exists, OuterRef, Q, Subquery
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from benchbench.access import AnyUser, visible
@@ -98,7 +98,8 @@ class Operation(PublicModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind} {str(self.id)[:8]}"
+        """Return the kind and, in the rows of `with_subjects`, the name of the subject: "Benchmark: Does it pay?"."""
+        return f"{self.get_kind_display()}: {vars(self).get('subject_name') or str(self.id)[:8]}"
 
     @classmethod
     def active_on(cls, subject: models.Model) -> "Operation | None":
@@ -145,6 +146,11 @@ def of_subject(field: str) -> Coalesce:
     """Return an expression for lists of operations: a field of each subject, NULL if it is deleted."""
     subjects = [model._default_manager.filter(pk=OuterRef("subject_id")) for model in dict.fromkeys(SUBJECTS.values())]
     return Coalesce(*(Subquery(rows.values(field)) for rows in subjects))
+
+
+def with_subjects(operations: QuerySet[Operation]) -> QuerySet[Operation]:
+    """Return operations with the name and the owner of each subject: `subject_name`, `owner_name`."""
+    return operations.annotate(owner_name=of_subject("owner__username"), subject_name=of_subject("name"))
 
 
 class Batch(models.Model):

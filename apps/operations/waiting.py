@@ -11,7 +11,6 @@ from django.utils import timezone
 from redis.exceptions import RedisError
 
 from apps.operations import events, queueing
-from apps.operations.handlers import find_handler
 from apps.operations.hosts import Holder, list_holders, lock_host, name_site, note_holder
 from apps.operations.leasing import Lease, name_process
 from apps.operations.models import Batch, Operation, Status
@@ -125,7 +124,7 @@ def _describe(holder: Holder, waiting: Operation) -> str:
         if operation is not None:
             subject = operation.subject
             is_seen = subject is not None and is_visible_to_viewers(subject, waiting.subject)
-            name = f"the isolated {find_handler(operation).name(operation)}"
+            name = f'the isolated {operation.kind} "{subject}"'
             return name if is_seen else "an isolated benchmark that you may not see"
     kind = holder.kind if holder.kind in Operation.Kind.values else "unknown"
     isolated = "isolated " if holder.alone else ""

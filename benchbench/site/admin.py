@@ -80,7 +80,6 @@ class SiteAdmin(DeletingAdmin):
     through: ClassVar[str] = ""
     pages: ClassVar[Sequence[Page]] = ()
     editable: ClassVar[tuple[str, ...]] = ()
-    list_per_page = 25
     compressed_fields = True
     formfield_overrides: ClassVar[dict[Any, object]] = {TextField: {"widget": UnfoldAdminTextareaWidget({"rows": 3})}}
     change_form_outer_before_template = "admin/object_head.html"
@@ -263,6 +262,16 @@ class FactAdmin(SiteAdmin):
 
     has_add_permission = has_change_permission = has_delete_permission = _refuse
 
+    def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        """Return the groups of fields; the error only of a row that failed."""
+        groups = super().get_fieldsets(request, obj)
+        if getattr(obj, "error", True):
+            return groups
+        return [
+            (name, group | {"fields": [field for field in group["fields"] if field != "error"]})
+            for name, group in groups
+        ]
+
 
 class LargeAdmin(FactAdmin):
     """Admin class of facts in large tables, whose lists count them only where that is cheap."""
@@ -276,7 +285,7 @@ class VisibleFilter(RelatedFieldListFilter):
 
     def field_choices(self, field: Any, request: HttpRequest, model_admin: ModelAdmin) -> list[tuple[str, Any]]:
         related: type[Model] = field.related_model
-        rows = visible(related._default_manager.all(), request.user)
+        rows = model_admin.admin_site.get_model_admin(related).get_queryset(request)
         if issubclass(related, TaggedModel) and not self.lookup_val:
             rows = leave_out_archived(rows)
         return [(str(row.pk), str(row)) for row in rows]

@@ -127,6 +127,7 @@ class ListAdmin(StrictAdmin):
     """
 
     empty_value_display = "–"
+    list_per_page = 25
     hidden_columns: ClassVar[tuple[str, ...]] = ()
     phone_columns: ClassVar[tuple[str, ...]] = ()  # columns of a narrow page after the first; () for the first two
     direct_action: ClassVar[str] = ""  # an action that has a button of its own next to the list of actions

@@ -197,7 +197,8 @@ def render_value(value: Any) -> SafeString:
     if isinstance(value, bool):
         return format_html("{}", "yes" if value else "no")
     if isinstance(value, int | float):
-        return format_html("{}", f"{value:,}" if isinstance(value, int) else f"{value:,.6g}")
+        text = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+        return format_html("{}", text[1:] if text.startswith("0.") else text)
     if IDENTIFIER.fullmatch(str(value)):
         return format_html("<code>{}</code>", value)
     return format_html("{}", value or EMPTY)

@@ -232,7 +232,7 @@ def test_an_operation_is_cancelled_by_button_once(transactional_db: None, admin_
     admin_client.post(reverse("admin:retrieval_index_add"), {"collection": collection.pk, "name": "w", "lexical": "on"})
     operation = Operation.objects.get()
     assert "cancel_selected" in admin_client.get(change_url(operation)).content.decode()
-    assert "Cancelled the index" in messages_of(press(admin_client, operation, "cancel_selected"))
+    assert "Cancelled “Index: " in messages_of(press(admin_client, operation, "cancel_selected"))
     operation.refresh_from_db()
     assert operation.status == "cancelled"
     assert "has already ended" in messages_of(press(admin_client, operation, "cancel_selected"))

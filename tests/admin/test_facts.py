@@ -54,7 +54,7 @@ def test_columns_of_a_list_have_names_of_their_own(admin_client: Client, mapping
 
 
 def test_json_is_shown_as_labelled_values() -> None:
-    markup = '<pre>{"top_k": 10000, "is_own": true, "modes": ["a", "b"], "of": {"x": 1.50}, "no": null}</pre>'
+    markup = '<pre>{"top_k": 10000, "is_own": true, "modes": ["a", "b"], "of": {"x": 0.250}, "no": null}</pre>'
     text = re.sub(r"<[^>]+>", "|", show_values(markup))
     assert re.findall(r"[^|]+", text) == [
         "top k",
@@ -65,7 +65,7 @@ def test_json_is_shown_as_labelled_values() -> None:
         "a, b",
         "of",
         "x",
-        "1.5",
+        ".25",
         "no",
         "–",
     ]

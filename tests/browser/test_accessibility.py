@@ -98,7 +98,10 @@ class Visitor:
         assert answer
         if answer.status != status:
             return [f"answers {answer.status}"]
-        self.page.wait_for_function(SETTLED)
+        try:
+            self.page.wait_for_function(SETTLED)
+        except StillWaitingError:
+            return ["still loads a fragment, or has no main part"]
         landmarks = self.page.evaluate(LANDMARKS)
         faults: list[Any] = [*self.refused]
         self.refused.clear()

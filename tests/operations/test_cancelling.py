@@ -101,7 +101,7 @@ def test_concurrent_cancels_interrupt_only_the_stalled_session(operation):
     assert isinstance(holder.exception(), OperationalError)
     assert errors.count(None) == 1
     assert [str(error) for error in errors if error is not None] == [
-        f"The {operation} has already ended (cancelled), so it cannot be cancelled."
+        "This operation has already ended (cancelled), so it cannot be cancelled."
     ] * 2
 
 
@@ -145,7 +145,7 @@ def test_a_cancel_leaves_a_worker_alone_that_waits_itself(operation):
 def test_a_cancel_leaves_a_session_of_another_role_alone(operation, other_role, settings):
     """To end it takes rights that a site need not have, and an error for one would leave all others as they are."""
     settings.BENCHBENCH_LOCK_SECONDS = 1
-    answer = pytest.raises(ConflictError, match="Another process is changing the resolve")
+    answer = pytest.raises(ConflictError, match="Another process is changing this operation")
     with lock_operation(operation, role=other_role, until=threading.Event()) as holder, answer:
         cancel_operation(operation)
     assert holder.exception() is None
@@ -155,7 +155,7 @@ def test_a_cancel_that_waits_too_long_says_so(operation, settings, end_work):
     settings.BENCHBENCH_LOCK_SECONDS = 1
     with lock_operation(operation, WORKING, until=threading.Event()) as holder:
         until_works(holder)
-        with pytest.raises(ConflictError, match="Another process is changing the resolve"):
+        with pytest.raises(ConflictError, match="Another process is changing this operation"):
             cancel_operation(operation)
         end_work()
     assert Operation.objects.get(pk=operation.pk).status == Status.PENDING

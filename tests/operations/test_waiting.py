@@ -98,7 +98,7 @@ def assert_waits(second: Operation, timed: Operation, begun: threading.Event, wo
 
 def test_it_names_the_isolated_work_until_its_end(release_batches, begun, work):
     timed, second = start(alone=True, holds=True), start()
-    assert_waits(second, timed, begun, work, f"the isolated {timed}")
+    assert_waits(second, timed, begun, work, f'the isolated {timed.kind} "{timed.subject}"')
     assert describe_wait(timed) is None
     claimed_at: Any = second.batches.get().started_at
     release_batches.set()
@@ -119,7 +119,8 @@ def test_queued_operation_names_the_isolated_work(release_batches, begun, work, 
         assert describe_wait(second) is None
         work(timed)
         assert begun.wait(HANG_SECONDS)
-        expected = rf"Waits for the host {HOST}: the isolated {timed} has run alone on it since {MOMENT}\."
+        name = f'the isolated {timed.kind} "{timed.subject}"'
+        expected = rf"Waits for the host {HOST}: {name} has run alone on it since {MOMENT}\."
         assert re.fullmatch(expected, describe_wait(second) or "")
         release_batches.set()
         until(lambda: timed.batches.get().state == "done")
@@ -239,11 +240,7 @@ def test_a_note_that_cannot_be_read_is_passed_over(settings, note):
     path.unlink()
 
 
-def test_deleted_operation_does_not_block_others(handler, monkeypatch, work):
-    def name(operation: Operation) -> str:
-        return str(Collection.objects.get(pk=operation.subject_id))
-
-    monkeypatch.setattr(handler, "name", name)
+def test_deleted_operation_does_not_block_others(handler, work):
     deleted, second = start(alone=True), start()
     claim(deleted.batches.get().pk, f"{HOST}:gone")
     cancel_operation(deleted)

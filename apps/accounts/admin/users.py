@@ -88,7 +88,6 @@ class UserAdmin(DjangoUserAdmin, ListAdmin):  # type: ignore[misc]  # of `get_fo
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = PasswordForm
-    list_per_page = 25
     phone_columns = ("email",)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
