@@ -281,12 +281,6 @@ UNFOLD: dict[str, object] = {
                     sidebar_item("Engines", "travel_explore", "operations.operation")
                     | {"link": reverse_lazy("admin:engines")},
                     sidebar_item("Disk", "database", "operations.operation") | {"link": reverse_lazy("admin:disk")},
-                    {
-                        "title": "Queues",
-                        "icon": "reorder",
-                        "link": reverse_lazy("django_rq:home"),
-                        "permission": is_superuser,
-                    },
                     sidebar_item("Bin", "delete", "accounts.deletion") | {"permission": is_staff},
                     sidebar_item("Tokens", "key", "accounts.accesstoken") | {"permission": is_staff},
                     {"title": "API", "icon": "code", "link": reverse_lazy("api_docs"), "permission": is_staff},

@@ -253,8 +253,8 @@ def test_groups_beside_the_judges_count(codename: str | None, sees: bool, roles:
 
 
 def test_superusers_alone_have_the_queues_and_the_link(admin_client: Client, client_of_ada: Client) -> None:
-    assert HOME not in client_of_ada.get(reverse("admin:index")).content.decode()
-    assert HOME in admin_client.get(reverse("admin:index")).content.decode()
+    assert HOME not in client_of_ada.get(reverse("admin:workers")).content.decode()
+    assert HOME in admin_client.get(reverse("admin:workers")).content.decode()
     home = admin_client.get(HOME)
     assert home.status_code == 200
     assert reverse("django_rq:home_json") in home.content.decode()
