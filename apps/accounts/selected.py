@@ -33,6 +33,7 @@ from benchbench.site.panels import Button, Exports
 MAX_FILES = 100
 MAX_BYTES = 200 * 2**20  # of the files, before they are packed
 LEFT_OUT = "left-out.txt"
+MAX_NAMES = 5  # of the selected rows
 SENTENCES = 3  # on what is left out
 REPEATED = ("action", "select_across", "_selected_action")  # of the form of an act, from the list
 
@@ -175,8 +176,13 @@ class ExportingAdmin(ViewedAdmin):
         """Render the form of an act on the selected rows, which repeats the act with its values."""
         selected = [(name, value) for name in REPEATED for value in request.POST.getlist(name)]
         context = {"form": form, "selected": selected, "buttons": buttons, "media": form.media, "opts": self.opts}
-        title = f"{title} {counted(len(rows), str(self.opts.verbose_name))}"
-        return self.render_page(request, "admin/selected.html", context | {"title": title})
+        more = f" and {len(rows) - MAX_NAMES:,} more" if len(rows) > MAX_NAMES else ""
+        context |= {
+            "title": f"{title} {counted(len(rows), str(self.opts.verbose_name))}",
+            "intro": ", ".join(str(row) for row in rows[:MAX_NAMES]) + more,
+            "back": find_next_page(request, request.POST.get("next", "")) or request.get_full_path(),
+        }
+        return self.render_page(request, "admin/selected.html", context)
 
 
 class TaggedAdmin(ExportingAdmin):

@@ -58,6 +58,13 @@ def test_tag_is_asked_for_with_those_in_use(admin_client: Client, three: list[Be
     assert page.count('name="_selected_action"') == 2
 
 
+def test_page_of_an_act_says_which_rows(admin_client: Client, three: list[Benchmark]) -> None:
+    answer = act(admin_client, "tag", three)
+    assert "Tag 3 benchmarks" in answer.text
+    assert set(answer.context["intro"].split(", ")) == {"one", "two", "three"}
+    assert f'href="{build_list_url(Benchmark)}">Back</a>' in answer.text
+
+
 def test_tag_is_added_and_removed(admin_client: Client, three: list[Benchmark]) -> None:
     one, two, _ = three
     Benchmark.objects.filter(pk=two.pk).update(tags=["nightly"])
