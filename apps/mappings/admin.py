@@ -117,7 +117,7 @@ class MappingAdmin(FactsFirstAdmin):
             Panel(
                 "Judgments without a document",
                 load_unresolved(obj),
-                ("reference", "query", "outcome_label", "reason", "drafted"),
+                ("reference", "query", "outcome_label", "reason_text", "drafted"),
                 page=repair_url if repairs else change_url,
                 total=obj.total_count - obj.mapped_count,
                 every=build_list_url(
@@ -131,14 +131,14 @@ class MappingAdmin(FactsFirstAdmin):
 class ResolutionAdmin(JudgmentSearchAdmin):
     judgment = "judgment"
     through = "mapping"
-    list_display = ("reference", "query", "outcome_label", "document", "matched_by", "reason", "drafted")
+    list_display = ("reference", "query", "outcome_label", "document", "matched_by", "reason_text", "drafted")
     list_select_related = ("judgment__query", "document")
     list_filter = ("outcome", ("mapping", VisibleFilter))
     search_fields = list_searched("judgment__")
     search_help_text = SEARCH_HELP
     ordering = ("mapping_id", "judgment_id")
     fieldsets = (
-        (None, {"fields": ("mapping", ("judgment", "query"), ("outcome_label", "matched_by"), "document", "reason")}),
+        (None, {"fields": ("mapping", ("judgment", "query"), ("outcome_label", "matched_by"), "document", "reason_text")}),
     )
     pages = (Page("<int:object_id>/repair/", views.repair, "resolution_repair"),)
 
@@ -157,9 +157,13 @@ class ResolutionAdmin(JudgmentSearchAdmin):
     def matched_by(self, resolution: Resolution) -> str:
         return resolution.key.replace("_", " ")
 
+    @display(description="reason", ordering="reason", empty_value="–")
+    def reason_text(self, resolution: Resolution) -> str:
+        return resolution.reason_in_words
+
     @display(description="query")
     def query(self, resolution: Resolution) -> str:
-        return resolution.judgment.query.key
+        return resolution.judgment.query.heading
 
     @display(description="since")
     def drafted(self, resolution: Resolution) -> str:

@@ -109,3 +109,9 @@ class Resolution(models.Model):
 
     def __str__(self) -> str:
         return self.outcome
+
+    @property
+    def reason_in_words(self) -> str:
+        """Return the reason with the key in words: "No document has the document id …"."""
+        words = "URI" if self.key == "uri" else self.key.replace("_", " ")
+        return self.reason.replace(f"the {self.key} ", f"the {words} ", 1) if self.key else self.reason

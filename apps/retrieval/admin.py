@@ -32,7 +32,7 @@ from benchbench.site.panels import Button, Page, Panel, add_to, build_list_url
 
 SEARCHING = (
     *("error", "warnings", "encoder", "dimension", "prompts_read", "precision", "strategy", "lexical", "chunking"),
-    *("chunks", "vector_source", "routing", "language_model", "size", "created_at", "ready_at", "owner", "team"),
+    *("chunks", "vectors_from", "routing", "language_model", "size", "created_at", "ready_at", "owner", "team"),
 )
 # Counts and times of a build: their labels, and how they are written.
 FIGURES = {
@@ -69,7 +69,7 @@ class IndexAdmin(FactsFirstAdmin):
     edited = "owner"
     fieldsets = (
         (None, {"fields": (("owner", "team"),)}),
-        ("Facts", {"fields": ("fingerprint", "encoder_revision")}),
+        ("Facts", {"fields": ("fingerprint", "encoder_revision", "vector_source")}),
     )
 
     def list_facts(self, obj: Index) -> list[tuple[str, Any]]:
@@ -112,6 +112,10 @@ class IndexAdmin(FactsFirstAdmin):
     @display(description="encoder", ordering="encoder", empty_value="lexical only")
     def encoder_name(self, index: Index) -> str | None:
         return index.encoder.rsplit("/", 1)[-1] or None
+
+    @display(description="vectors from", empty_value="")
+    def vectors_from(self, index: Index) -> str | None:
+        return "an imported file" if index.vector_source else None
 
     @display(description="prompts", empty_value="not recorded")
     def prompts_read(self, index: Index) -> str | None:

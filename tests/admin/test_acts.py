@@ -39,7 +39,7 @@ def test_small_mapping_resolves_immediately_and_shows_unresolved_judgments(clien
     assert "1 of 2 judgments have a document" in messages_of(response)
     page = response.content.decode()
     assert "gone" in page
-    assert "No document has the document_id" in page
+    assert "No document has the document id" in page
 
 
 def test_a_pair_is_mapped_once(client_of_ada: Client, unresolved: Mapping) -> None:
