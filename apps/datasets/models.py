@@ -4,6 +4,7 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
+from django.utils.text import Truncator
 
 from benchbench.ir.demand import GREATEST_WEIGHT, LEAST_WEIGHT
 from benchbench.models import NamedModel, OwnedModel, PublicModel, TaggedModel
@@ -111,6 +112,12 @@ class Query(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+    @property
+    def heading(self) -> str:
+        """Return the text, shortened, and the key: the title of pages."""
+        text = Truncator(self.text).chars(80)
+        return text if self.text == self.key else f"{text} · {self.key}"
 
 
 class Judgment(models.Model):

@@ -138,7 +138,10 @@ class ResolutionAdmin(JudgmentSearchAdmin):
     search_help_text = SEARCH_HELP
     ordering = ("mapping_id", "judgment_id")
     fieldsets = (
-        (None, {"fields": ("mapping", ("judgment", "query"), ("outcome_label", "matched_by"), "document", "reason_text")}),
+        (
+            None,
+            {"fields": ("mapping", ("judgment", "query"), ("outcome_label", "matched_by"), "document", "reason_text")},
+        ),
     )
     pages = (Page("<int:object_id>/repair/", views.repair, "resolution_repair"),)
 

@@ -121,7 +121,11 @@ class SiteAdmin(DeletingAdmin):
         shell = {**self.admin_site.each_context(request), "model_admin": self}  # without `opts`, unfold adds the title
         if original is not None:
             note_seen(request, original)
-            shell |= {"original": original, "title": str(original), "trail": self.list_trail(original)}
+            shell |= {
+                "original": original,
+                "title": getattr(original, "heading", str(original)),
+                "trail": self.list_trail(original),
+            }
             shell["opts"] = self.opts
         return TemplateResponse(request, template, shell | context, status=status)
 

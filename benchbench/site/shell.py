@@ -75,7 +75,9 @@ class Site(UnfoldAdminSite):
             if owner.has_view_permission(request):
                 rows, _ = owner.get_search_results(request, owner.get_queryset(request), term)
                 for row in rows[:MAX_FOUND]:
-                    yield SearchResult(str(row), owner.describe_found(row), owner.find_url(row), icon)
+                    yield SearchResult(
+                        getattr(row, "heading", str(row)), owner.describe_found(row), owner.find_url(row), icon
+                    )
 
 
 class ShellConfig(AppConfig):

@@ -226,3 +226,15 @@ def test_chips_of_choices_are_sentence_case(admin_client: Client) -> None:
     fields = [field for model in apps.get_models() for field in model._meta.fields]
     labels = {str(label) for field in fields for _, label in field.choices or ()}
     assert [label for label in labels if " " in label and label.istitle()] == [], "Django makes these of bare names"
+
+
+def test_page_of_a_query_is_titled_by_its_text(admin_client: Client) -> None:
+    dataset = make_dataset({"q1": [({"document_id": "d1"}, 1)]}, name="Fruit")
+    dataset.queries.update(text="does tea help sleep")
+    query = dataset.queries.get()
+    page = admin_client.get(change_url(query)).text
+    assert "does tea help sleep · q1 | BenchBench</title>" in page
+    assert re.search(r'class="bb-title-part"[^>]*>does tea help sleep · q1<', page)
+    assert "query</span> does tea help sleep · q1" in admin_client.get(change_url(query.judgments.get())).text
+    dataset.queries.update(text="q1")
+    assert "q1 | BenchBench</title>" in admin_client.get(change_url(query)).text

@@ -149,6 +149,10 @@ class QueryResult(Costs):
     def __str__(self) -> str:
         return f"{self.run} / {self.query}"
 
+    @property
+    def heading(self) -> str:
+        return f"{self.query.heading} in {self.run.label}"
+
     @classmethod
     def filter_number(cls, number: int) -> Q:
         """Return the condition for a primary key, on columns that have an index."""
