@@ -48,3 +48,15 @@ class ListField(forms.CharField):
             return self.read(str(value or ""))
         except ValueError as error:
             raise forms.ValidationError(f"“{error}” is not {self.expects}. Separate several with commas.") from None
+
+
+class SwitchField(forms.ChoiceField):
+    """Off, on, or both, as a list of booleans."""
+
+    def __init__(self, read: Callable[[str], Sequence[object]], **kwargs: Any) -> None:
+        self.read = read
+        choices = [("off", "off"), ("on", "on"), ("both", "both: with and without")]
+        super().__init__(choices=choices, initial="off", **kwargs)
+
+    def clean(self, value: object) -> Sequence[object]:
+        return self.read(super().clean(value))

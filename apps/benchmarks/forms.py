@@ -1,7 +1,6 @@
 """Forms of a new benchmark: its matrix in a search engineer's words, its measures, and an experiment file."""
 
 import re
-from collections.abc import Callable, Sequence
 from collections.abc import Mapping as MappingType
 from dataclasses import asdict
 from typing import Any
@@ -11,7 +10,7 @@ from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils.html import escape, format_html
 
-from apps.benchmarks.fields import EMPTY_QUERIES, UNRESOLVED, WEIGHTINGS, ExcludeSelfField, ListField
+from apps.benchmarks.fields import EMPTY_QUERIES, UNRESOLVED, WEIGHTINGS, ExcludeSelfField, ListField, SwitchField
 from apps.collections.models import Collection
 from apps.engines.declarations import list_engines, list_refused
 from apps.execution.defining.choosing import list_ready_indexes
@@ -20,6 +19,7 @@ from apps.mappings.models import Mapping
 from apps.operations.models import Priority
 from apps.records.measuring.measures import list_measures
 from apps.records.models import Benchmark
+from apps.retrieval.llms.servers import load_servers
 from benchbench.access import AnyUser, visible
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.axes import BY_KEY
@@ -29,19 +29,8 @@ from benchbench.ir.planning.configuration import ENGINE_MODES, INDEX_MODES
 from benchbench.ir.planning.matrix import KEYS, MatrixError
 from benchbench.models import MAX_TAGS, TAG_LENGTH, leave_out_archived
 from benchbench.reading.calls import split_calls
-from benchbench.site.pages import FewTextsField, PageForm, SizedFileField
-
-
-class SwitchField(forms.ChoiceField):
-    """Off, on, or both, as a list of booleans."""
-
-    def __init__(self, read: Callable[[str], Sequence[object]], **kwargs: Any) -> None:
-        self.read = read
-        choices = [("off", "off"), ("on", "on"), ("both", "both: with and without")]
-        super().__init__(choices=choices, initial="off", **kwargs)
-
-    def clean(self, value: object) -> Sequence[object]:
-        return self.read(super().clean(value))
+from benchbench.site.lengths import FewTextsField
+from benchbench.site.pages import Groups, PageForm, SizedFileField
 
 
 def build_field(axis: Axis) -> forms.Field:
@@ -250,6 +239,11 @@ class BenchmarkForm(PageForm, MatrixFields):
         field.queryset = leave_out_archived(mappings, path="dataset__tags", but=chosen)
         indexes: Any = self.fields["indexes"]
         indexes.choices = [(name, name) for name in self._index_names()]
+
+    def groups(self) -> Groups:
+        """Return the groups of fields, without rewriting where no language model can."""
+        has_llm = load_servers() or self["llms"].value()
+        return [group for group in super().groups() if has_llm or group[0] != REWRITING]
 
     def _offer_engines(self, modes: Any) -> None:
         """List the search engines that the site declares; without any, offer none but those of a cloned benchmark."""

@@ -12,7 +12,8 @@ from apps.collections.tables import read_columns
 from apps.collections.uploading import ACCEPTED, describe_unread, preview_documents
 from benchbench.errors import BenchbenchError
 from benchbench.files.columns import OF_DOCUMENTS
-from benchbench.site.pages import PageForm, Sections, SizedFileField
+from benchbench.names import find_free_name
+from benchbench.site.pages import PageForm, Remedy, Sections, SizedFileField
 from benchbench.texts.languages import list_choices
 
 
@@ -50,32 +51,34 @@ class LanguageField(forms.ChoiceField):
         super().__init__(required=False, choices=choices, label=label, help_text=help_text)
 
 
+class CorpusField(SizedFileField):
+    """A field of a file of documents."""
+
+    formats_template = "collections/formats.html"
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(
+            accept=ACCEPTED,
+            limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
+            help_text="A table with a row for each document: id and text. Or a .zip of Markdown, HTML and text files.",
+            **kwargs,
+        )
+
+
 class CollectionForm(DocumentsForm):
     content_field = "file"
 
-    sections: ClassVar[Sections] = (("", "", ("name", "language", "file")), ("", "", ("columns",)))
+    sections: ClassVar[Sections] = (("", "", ("file", "name")),)
+    folds: ClassVar[Sections] = (("Language and columns: detected", "", ("language", "columns")),)
 
     name = forms.CharField(
         max_length=200,
         widget=forms.TextInput({"placeholder": "Product handbook, May"}),
-        help_text="What your team calls these documents.",
     )
     language = LanguageField(
         help_text="Lexical search normalises and stems words by it. It can be changed until an index exists."
     )
-    file = SizedFileField(
-        label="Corpus",
-        accept=ACCEPTED,
-        limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
-        remedy="Import larger files with manage.py import_collection.",
-        help_text=format_html(
-            "A table with a row for each document: CSV, a sheet of a workbook, JSON Lines such as BEIR’s "
-            "<code>{}</code>, or a list in JSON. It needs columns of ids and texts; titles and URLs may follow, and "
-            "others become metadata. Judgments will find a document by its id, its URL or the hash of its content. Or "
-            "a <code>{}</code> of Markdown, HTML and text files, or of sectioned documents.",
-            *('{"_id": "d1", "title": "…", "text": "…"}', ".zip"),
-        ),
-    )
+    file = CorpusField(label="Documents", remedy="Import larger files with manage.py import_collection.")
     columns = forms.CharField(
         required=False,
         widget=forms.Textarea({"rows": 2, "placeholder": "text=notes\ntitle=product"}),
@@ -99,6 +102,9 @@ class CollectionForm(DocumentsForm):
     def clean_name(self) -> str:
         name: str = self.cleaned_data["name"]
         if Collection.objects.filter(owner=self.user, name=name).exists():
+            taken = Collection.objects.filter(owner=self.user).values_list("name", flat=True)
+            free = find_free_name(name, taken)
+            self.remedy = Remedy(f"Name it {free}", {"name": free})
             raise forms.ValidationError(
                 f'You already have a collection "{name}": choose another name. '
                 "To bring it up to date, run manage.py import_collection."
@@ -113,17 +119,10 @@ class CorpusForm(DocumentsForm):
     select = "corpus_column"
     content_field: str | None = "corpus"
 
-    corpus = SizedFileField(
+    corpus = CorpusField(
         label="Upload documents",
         required=False,
-        accept=ACCEPTED,
-        limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
         remedy="Import larger files with manage.py import_collection, and choose the collection.",
-        help_text=format_html(
-            "A table with a row for each document, its id and its text: CSV, a sheet of a workbook, JSON Lines as in "
-            "BEIR, or a list in JSON. Or a <code>{}</code> of Markdown, HTML and text files.",
-            ".zip",
-        ),
     )
     language = LanguageField(
         label="Language of uploaded documents", help_text="Lexical search normalises and stems words by it."

@@ -22,8 +22,7 @@ from benchbench.errors import BenchbenchError
 from benchbench.files.archives import describe_binary, list_unread, require_unpacked_size, unpacked
 from benchbench.files.documents import find_root
 from benchbench.files.sniffing import SwappedError
-from benchbench.site.pages import stored
-from benchbench.site.reading import cut_batches, yield_read
+from benchbench.site.reading import cut_batches, stored, yield_read
 
 ENDINGS = (*TABLES, *(f"{ending}.gz" for ending in TABLES), ".zip")
 ACCEPTED = ",".join((*TABLES, ".gz", ".zip", ".xml", ".sgml", ".trec", ".txt"))  # by the file dialogues of browsers

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.template.defaultfilters import filesizeformat
 from django.views.decorators.http import require_POST
 
 from apps.collections.forms import CollectionForm, DocumentsForm
@@ -42,9 +40,7 @@ def upload_collection(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
         act,
         title="Upload a collection",
         submit="Upload and import",
-        intro="A collection is the set of documents that is searched. It is imported as a whole, or not at all. "
-        f"At most {filesizeformat(settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES)} can be uploaded here; import larger "
-        f"files with manage.py import_collection.",
+        intro="A collection is the set of documents that is searched.",
         template="collections/form.html",
     )
 
@@ -68,4 +64,6 @@ def preview_documents(request: HttpRequest, form: DocumentsForm) -> HttpResponse
     form.full_clean()
     look = form.look if form.cleaned_data.get(form.documents) and "columns" not in form.errors else dict
     choices, awaited = form.document_choices, (form.documents, "name")
-    return preview_page(request, "collections/preview.html", form, look, awaited=awaited, choices=choices)
+    return preview_page(
+        request, "collections/preview.html", form, look, awaited=awaited, unread=("name",), choices=choices
+    )

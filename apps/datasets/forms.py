@@ -10,16 +10,16 @@ from django.utils.html import format_html
 
 from apps.collections.columns import ColumnChoices
 from apps.datasets.formats.rated import MAX_FACTOR
-from apps.datasets.formats.registry import FORMATS, SOURCES
+from apps.datasets.formats.registry import FORMATS, ONE_FILE, SEVERAL_FILES
 from apps.datasets.formats.table import read_columns
-from apps.datasets.importing import foresee, list_warnings
+from apps.datasets.importing import FrozenError, foresee, list_warnings
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.datasets.records import GRADES, LABEL_LENGTH, DatasetError, DatasetRecord, QueryRecord
 from apps.datasets.uploading import FilesField, read_upload, upload_turn
 from benchbench.access import may_change
 from benchbench.errors import BenchbenchError
 from benchbench.files.columns import OF_JUDGMENTS
-from benchbench.site.pages import PageForm, Sections
+from benchbench.site.pages import PageForm, Remedy, Sections
 
 
 class RemovableForm(PageForm):
@@ -72,6 +72,20 @@ class FreezeForm(PageForm):
         help_text="What was changed and why, for later readers.",
     )
     next = forms.CharField(required=False, widget=forms.HiddenInput())
+
+
+class JudgedFilesField(FilesField):
+    """A field of files of judged queries, in any format of datasets."""
+
+    formats_template = "datasets/formats.html"
+    one_file, several = ONE_FILE, SEVERAL_FILES
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(
+            limit="BENCHMARK_DATASET_MAX_UPLOAD_BYTES",
+            help_text="A table with a row for each judgment: query, document, grade. Or files of another format.",
+            **kwargs,
+        )
 
 
 FIRST = 5  # queries of a file that a preview shows
@@ -149,13 +163,21 @@ class QueriesForm(PageForm):
         return record
 
     def preview(self) -> dict[str, Any]:
-        """Return what a preview shows of the uploaded files: the `first` queries, each with its document's title."""
+        """Return what a preview shows of the uploaded files: the `first` queries, each with its document's title.
+
+        A name or version that is taken is an error of its field, and does not hide the content.
+        """
         with upload_turn():
             record = self.record()
             first = record.queries[:FIRST]
+            becomes = ""
+            try:
+                becomes = self.foresee(record)
+            except BenchbenchError as error:
+                self.present(error)
             grades = Counter(judgment.grade for query in record.queries for judgment in query.judgments)
             return {
-                "becomes": self.foresee(record),
+                "becomes": becomes,
                 "record": replace(record, queries=[]),  # they go with the turn
                 "first": list(zip(first, self.name_documents(first), strict=True)),
                 "format": FORMATS[record.source_format].label,
@@ -176,19 +198,13 @@ class QueriesForm(PageForm):
 
 class DatasetForm(QueriesForm):
     content_field = "file"
-    sections: ClassVar[Sections] = (
-        ("", "", ("file", "format", "name", "description")),
-        ("As the next version of a dataset", "", ("dataset", "version")),
-        ("For some formats", "", ("split", "columns", "grade_factor")),
-        ("For a log of queries", "", ("sample", "seed")),
+    sections: ClassVar[Sections] = (("", "", ("file", "name")),)
+    folds: ClassVar[Sections] = (
+        ("Version and description: a new dataset", "", ("dataset", "version", "description")),
+        ("Format, split, columns, grade factor, sample: detected", "", QueriesForm.options),
     )
 
-    file = FilesField(
-        label="Judged queries",
-        limit="BENCHMARK_DATASET_MAX_UPLOAD_BYTES",
-        remedy="Import larger files with manage.py import_dataset.",
-        help_text=SOURCES,
-    )
+    file = JudgedFilesField(label="Judged queries", remedy="Import larger files with manage.py import_dataset.")
     name = forms.CharField(
         max_length=200,
         required=False,
@@ -227,6 +243,11 @@ class DatasetForm(QueriesForm):
 
     def foresee(self, record: DatasetRecord) -> str:
         return foresee(record, owner=self.user, **self.get_target())
+
+    def present(self, error: BenchbenchError) -> None:
+        super().present(error)
+        if isinstance(error, FrozenError):
+            self.remedy = Remedy(f"Import as version {error.free_label}", {"version": error.free_label})
 
     def get_target(self) -> dict[str, Any]:
         """Return the target of the import: a name, or a dataset whose next version it becomes."""

@@ -24,6 +24,14 @@ from benchbench.reading.ids import CHANGED
 Outcome = Literal["created", "new version", "unchanged"]
 
 
+class FrozenError(ConflictError):
+    """A dataset of that name is frozen with other content; as a version labelled `free_label` it can be imported."""
+
+    def __init__(self, message: str, *, free_label: str) -> None:
+        super().__init__(message, field="version", by_command="--label VERSION")
+        self.free_label = free_label
+
+
 @dataclass(frozen=True)
 class DatasetReport:
     """Report of an import. `duplicates` and `dangling` count entries of the source, see `DatasetRecord`."""
@@ -148,11 +156,12 @@ def _find_equal(dataset: Dataset, record: DatasetRecord, digest: str, *, is_next
             return version
     if frozen and (labelled or not (record.label or is_next)):
         label = f'version "{record.label}"' if record.label else "no version"
-        raise ConflictError(
-            f'The dataset "{dataset.name}" is frozen with other content, and the import states {label}: bump the '
-            "version (metadata.version of JSON, Version of the upload), or choose another name.",
-            field="version",
-            by_command="--label VERSION",
+        taken, number = {version.label for version in frozen}, frozen[0].number + 1
+        free = next(str(free) for free in range(number, number + len(taken) + 1) if str(free) not in taken)
+        raise FrozenError(
+            f'The dataset "{dataset.name}" is frozen with other content, and the import states {label}: state a new '
+            f"version, such as {free}, or choose another name.",
+            free_label=free,
         )
     if dataset.versions.filter(frozen_at__isnull=True).exists():
         raise ConflictError(f'The dataset "{dataset.name}" has a draft with edits: freeze it before importing.')

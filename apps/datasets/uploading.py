@@ -17,8 +17,8 @@ from apps.datasets.records import DatasetRecord, QueryRecord
 from benchbench.errors import BenchbenchError
 from benchbench.files.archives import require_unpacked_size
 from benchbench.local_files.placing import scratch_folder
-from benchbench.site.pages import SizedFileField, store, stored
-from benchbench.site.reading import cut_batches, yield_read
+from benchbench.site.pages import SizedFileField
+from benchbench.site.reading import cut_batches, store, stored, yield_read
 
 TURN_SECONDS = 30  # the longest wait for another upload
 JUDGMENTS = 2000  # and queries, that a reading process sends at once

@@ -18,7 +18,7 @@ from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError
 from benchbench.ir.encoding import DEFAULT, LONGEST_PROMPT, PRECISIONS, EncoderParameters
 from benchbench.ir.planning.strategies import INPUTS, STRATEGIES, Parameter
-from benchbench.site.pages import PageForm
+from benchbench.site.pages import Folds, PageForm
 from benchbench.site.panels import add_note
 
 
@@ -37,10 +37,7 @@ def build_field(parameter: Parameter) -> forms.Field:
 ParameterFields: Any = type("ParameterFields", (forms.Form,), {name: build_field(INPUTS[name]) for name in INPUTS})
 
 
-SPEED = (
-    "Vectors of each precision are another space. Mixed saves a third of the time of encoding, at a cosine of .9999, "
-    "where the worker's device has bfloat16 (recent GPUs, AVX512-BF16, AMX), and is slower elsewhere. This CPU has {}."
-)
+SPEED = "Mixed saves a third of the time at a cosine of .9999 where the worker's device has bfloat16; this CPU has {}."
 PRECISION_WORDS = {
     "float32": "float32",
     "mixed": "mixed: products in bfloat16",
@@ -52,25 +49,43 @@ PRECISION_WORDS = {
 class PromptField(forms.CharField):
     """A prompt: its last blank belongs to it, and it may have several lines."""
 
-    def __init__(self, kind: str, plural: str) -> None:
+    def __init__(self, kind: str) -> None:
         super().__init__(
             required=False,
             strip=False,
             max_length=LONGEST_PROMPT,
-            label=f"Prompt of {plural}",
+            label=f"{kind.capitalize()} prompt",
             widget=forms.Textarea({"rows": 1, "placeholder": "that of the model's configuration"}),
-            help_text=f"Text before each {kind}, with its blank at the end. Models such as E5, BGE and nomic need one.",
+            help_text=f"Text before each {kind}, with its blank at the end.",
         )
 
     def to_python(self, value: object) -> str:
         return (super().to_python(value) or "").replace("\r\n", "\n")  # browsers send lines so
 
 
+class ServedForm(PageForm):
+    """A form that leaves language models out where no server has any."""
+
+    @property
+    def lacks_llms(self) -> bool:
+        return not self.is_bound and not load_servers()
+
+    def list_folds(self) -> Folds:
+        folds = super().list_folds()
+        if not self.lacks_llms:
+            return folds
+        return [(title, text, left, seen) for title, text, fields, seen in folds if (left := _leave_out_llms(fields))]
+
+
+def _leave_out_llms(fields: list[forms.BoundField]) -> list[forms.BoundField]:
+    return [field for field in fields if not field.name.startswith("llm")]
+
+
 class PromptsForm(PageForm):
     """A form with an encoder and its prompts, which offers the usual ones of its family."""
 
-    query_prompt = PromptField("query", "queries")
-    document_prompt = PromptField("document", "documents")
+    query_prompt = PromptField("query")
+    document_prompt = PromptField("document")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -91,85 +106,78 @@ class PromptsForm(PageForm):
         return EncoderParameters(values["query_prompt"] or None, values["document_prompt"] or None, precision)
 
 
-class IndexForm(PromptsForm, ParameterFields):
+class IndexForm(PromptsForm, ServedForm, ParameterFields):
     collection = forms.ModelChoiceField(Collection.objects.none())
     name = forms.CharField(
         max_length=200,
         widget=forms.TextInput({"placeholder": "minilm"}),
-        help_text="Keep it short: every run label includes it. Reuse a name to build its next version.",
+        help_text="Every run label includes it; the name of an index builds its next version.",
     )
     encoder = forms.CharField(
         max_length=500,
         required=False,
-        help_text=("Published name of a sentence-transformers model, for dense search. Empty: lexical search only."),
+        help_text="Published name of a sentence-transformers model; empty: lexical search only.",
     )
     precision = forms.ChoiceField(
         required=False,
+        initial=PRECISIONS[0],
         choices=[(precision, PRECISION_WORDS[precision]) for precision in PRECISIONS],
     )
     lexical = forms.BooleanField(
         required=False,
         initial=True,
-        label="BM25 index",
-        help_text="For lexical and hybrid search. Cheap to build.",
+        label="BM25",
+        help_text="For lexical and hybrid search; cheap to build.",
     )
     strategy = forms.ChoiceField(
         required=False,
         initial="flat",
         choices=[(name, strategy.words) for name, strategy in STRATEGIES.items()],
-        help_text="How documents are cut and searched.",
+        help_text="What a query is compared with.",
     )
     size = forms.IntegerField(
         required=False,
         min_value=20,
         label="Chunk size",
         widget=forms.NumberInput({"placeholder": "whole documents"}),
-        help_text=(
-            "Characters per chunk. Empty: whole documents, or 500 by level of detail and in trees. Many models read "
-            "only the first 1,000 or 2,000."
-        ),
+        help_text="In characters; by level of detail and in trees, empty means 500.",
     )
     overlap = forms.IntegerField(
         required=False,
         min_value=0,
         label="Overlap",
         widget=forms.NumberInput({"placeholder": "0"}),
-        help_text="Characters that a chunk shares with the next; less than half the size. Empty: 0, or 50 for "
-        "strategies with several levels.",
+        help_text="In characters, below half the size; by level of detail and in trees, empty means 50.",
     )
     by_section = forms.BooleanField(
         required=False,
         label="Split at sections",
-        help_text="No chunk spans two sections of a document. Levels and trees always do this.",
+        help_text="No chunk spans two sections of a document, as always by level of detail and in trees.",
     )
     fit_encoder = forms.BooleanField(
         required=False,
-        label="Divide at the end of the encoder's input",
-        help_text="A chunk, or a whole document, that is longer than the encoder reads goes on in further chunks.",
+        label="Divide at the encoder's limit",
+        help_text="What the encoder would not read of a chunk or a whole document goes on in further chunks.",
     )
     llm = forms.CharField(
         required=False,
         max_length=500,
         label="Language model",
         widget=forms.TextInput({"placeholder": "llama3.2"}),
-        help_text="The model that chooses or summarises, by its name on the server.",
+        help_text="Chooses or summarises; its name on the server.",
     )
     llm_server = forms.ChoiceField(
         required=False, label="Server", help_text="The server of the model, from BENCHBENCH_LLM_SERVERS."
     )
 
-    sections = (
-        ("", "", ("collection", "name")),
-        ("Search methods", "", ("encoder", "query_prompt", "document_prompt", "precision", "lexical")),
+    sections = (("", "", ("collection", "name", "encoder", "lexical", "size", "overlap")),)
+    folds = (
+        ("Chunk boundaries: anywhere, and cut where the encoder stops reading", "", ("by_section", "fit_encoder")),
+        ("Prompts and precision: the model's, float32", "", ("query_prompt", "document_prompt", "precision")),
         (
-            "Chunks",
-            "Long documents are easier to find in chunks; a hit on a chunk counts for its document.",
-            ("size", "overlap", "by_section", "fit_encoder"),
-        ),
-        (
-            "Strategy",
-            "Level of detail compares only the chunks of the best sections of the best documents. A tree also finds "
-            "chunks by summaries of several chunks.",
+            "Strategy: flat",
+            "Level of detail searches only the best sections of the best documents; a tree also finds chunks by "
+            "summaries.",
             ("strategy", *INPUTS, "llm", "llm_server"),
         ),
     )
@@ -178,8 +186,12 @@ class IndexForm(PromptsForm, ParameterFields):
         super().__init__(*args, **kwargs)
         self.fields["precision"].help_text = SPEED.format("it" if has_bfloat16("cpu") else "none")
         self.choose(Index, "collection")
-        choices = [(name, name) for name in load_servers()] or [("", "none configured")]
-        self.fields["llm_server"].choices = choices  # type: ignore[attr-defined]
+        fields: Any = self.fields
+        fields["llm_server"].choices = [(name, name) for name in load_servers()]
+        if self.lacks_llms:
+            possible = [(name, strategy.words) for name, strategy in STRATEGIES.items() if not strategy.requires_llm]
+            fields["strategy"].choices = possible
+            fields["strategy"].help_text = "With a language model there are more: set BENCHBENCH_LLM_SERVERS."
 
     def clean(self) -> None:
         values = self.cleaned_data
@@ -210,21 +222,20 @@ def split_lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-class GridForm(PageForm):
+class GridForm(ServedForm):
     collection = forms.ModelChoiceField(Collection.objects.none())
     strategies = forms.CharField(
         initial=f"{EXAMPLE}\nlod_embed",
         widget=forms.Textarea({"rows": 4}),
         help_text=(
-            f"One per line, with parameters that differ from the defaults: {EXAMPLE}, lod_embed(doc_top_k=3). Plain "
-            f"flat means whole documents. Choose from {', '.join(STRATEGIES)}."
+            f"One per line, such as flat for whole documents, {EXAMPLE} or lod_embed(doc_top_k=3). Choose from "
+            f"{', '.join(STRATEGIES)}."
         ),
     )
     encoders = forms.CharField(
         required=False,
         widget=forms.Textarea({"rows": 4}),
-        help_text="Published names of sentence-transformers models, one per line, with prompts and a precision where "
-        f"they differ from the model's: {ENCODER_EXAMPLE}. Empty: lexical search only.",
+        help_text=f"One per line, with prompts if they are not the model's: {ENCODER_EXAMPLE}. Empty: lexical only.",
     )
     llms = forms.CharField(
         required=False,
@@ -234,14 +245,11 @@ class GridForm(PageForm):
     )
     llm_server = forms.ChoiceField(required=False, label="Server", help_text="The server of the language models.")
     lexical = forms.BooleanField(
-        required=False, initial=True, label="BM25 index", help_text="For lexical and hybrid search. Cheap to build."
+        required=False, initial=True, label="BM25", help_text="For lexical and hybrid search; cheap to build."
     )
 
-    sections = (
-        ("", "", ("collection",)),
-        ("Strategies", "How documents are cut and searched.", ("strategies",)),
-        ("Models", "Each strategy is combined with each model.", ("encoders", "lexical", "llms", "llm_server")),
-    )
+    sections = (("", "", ("collection", "lexical", "strategies", "encoders")),)
+    folds = (("Language models: none", "", ("llms", "llm_server")),)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

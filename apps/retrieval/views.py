@@ -53,8 +53,8 @@ def add_index(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         title="Build an index",
         submit="Create and build",
         intro=format_html(
-            "An index makes a collection searchable in one way. Build several to compare them in a benchmark: <a "
-            'href="{}">all combinations of strategies and models at once</a>.',
+            'An index makes a collection searchable in one way. To compare several, <a href="{}">build all '
+            "combinations at once</a>.",
             reverse("admin:index_grid"),
         ),
     )

@@ -1,8 +1,10 @@
-"""Forms whose texts have a limited length: a longer one is refused before its field reads it."""
+"""Forms and fields whose texts have a limited length or number: more is refused before it is read."""
 
 from typing import Any
 
 from django import forms
+from django.contrib.postgres.forms import SimpleArrayField
+from django.contrib.postgres.validators import ArrayMaxLengthValidator
 from django.forms.utils import ErrorList
 from django.http import QueryDict
 
@@ -37,3 +39,12 @@ class LimitedForm(forms.BaseForm):
             if length > LONGEST_TEXT:
                 lengths[name] = length
         return lengths
+
+
+class FewTextsField(SimpleArrayField):
+    """Texts between commas, of which too many are refused before each is read."""
+
+    def to_python(self, value: object) -> Any:
+        if isinstance(value, str):
+            ArrayMaxLengthValidator(self.max_length)(value.split(self.delimiter))
+        return super().to_python(value)

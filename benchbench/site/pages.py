@@ -1,20 +1,16 @@
 """Pages with a form in the layout of the admin: show it, validate it, call one use case, redirect."""
 
-import shutil
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
 
 from django import forms
 from django.conf import settings
 from django.contrib.admin import ModelAdmin
 from django.contrib.auth.models import User
-from django.contrib.postgres.forms import SimpleArrayField
-from django.contrib.postgres.validators import ArrayMaxLengthValidator
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.core.files.uploadedfile import UploadedFile
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -32,12 +28,10 @@ from unfold.widgets import (
 
 from benchbench.access import describe_lack, staff, visible
 from benchbench.errors import BenchbenchError
-from benchbench.local_files.placing import scratch_folder
 from benchbench.site.history import note_form
 from benchbench.site.merging import Edited, MergingForm
 from benchbench.site.strict import Lookup
 
-NAME_BYTES = 255
 LOOKS: dict[type[forms.Widget], type[forms.Widget]] = {
     forms.TextInput: UnfoldAdminTextInputWidget,
     forms.Textarea: UnfoldAdminTextareaWidget,
@@ -47,6 +41,8 @@ LOOKS: dict[type[forms.Widget], type[forms.Widget]] = {
     forms.SelectMultiple: UnfoldAdminCheckboxSelectMultipleWidget,
 }
 Sections = tuple[tuple[str, str, tuple[str, ...]], ...]
+Groups = list[tuple[str, str, list[forms.BoundField]]]
+Folds = list[tuple[str, str, list[forms.BoundField], bool]]
 
 
 def dress(field: forms.Field) -> None:
@@ -74,13 +70,16 @@ class FieldFaults:
     errors: list[str]
 
 
-class FewTextsField(SimpleArrayField):
-    """Texts between commas, of which too many are refused before each is read."""
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """What a button beside the errors of a form fills into its fields, by their names."""
 
-    def to_python(self, value: object) -> Any:
-        if isinstance(value, str):
-            ArrayMaxLengthValidator(self.max_length)(value.split(self.delimiter))
-        return super().to_python(value)
+    label: str
+    values: dict[str, str]
+
+    @property
+    def fill(self) -> str:
+        return json.dumps(self.values)
 
 
 class SizedFileField(forms.FileField):
@@ -90,6 +89,7 @@ class SizedFileField(forms.FileField):
     """
 
     input_class: ClassVar[type[forms.ClearableFileInput]] = forms.ClearableFileInput
+    formats_template: ClassVar[str] = ""  # of what its files may look like, folded below its help
 
     def __init__(self, *, limit: str | int, remedy: str, accept: str = "", **kwargs: Any) -> None:
         self.limit, self.remedy = limit, remedy
@@ -118,11 +118,13 @@ class SizedFileField(forms.FileField):
 class PageForm(MergingForm, forms.Form):
     """A form of a page, in the style of the admin. `sections` groups its fields: (title, sentence, names).
 
-    `content_field` is the field that gets errors which name no field of the form, such as an uploaded file.
+    `folds` groups fields that few change under a summary of their defaults. `content_field` gets errors of the content.
     """
 
     sections: ClassVar[Sections] = ()
+    folds: ClassVar[Sections] = ()
     content_field: str | None = None
+    remedy: Remedy | None = None
 
     def __init__(self, *args: Any, user: User, site: Any = None, **kwargs: Any) -> None:
         self.user = user
@@ -142,9 +144,14 @@ class PageForm(MergingForm, forms.Form):
                 except ValidationError:
                     del self.initial[name]
 
-    def groups(self) -> list[tuple[str, str, list[forms.BoundField]]]:
+    def groups(self) -> Groups:
         sections = self.sections or (("", "", tuple(self.fields)),)
         return [(title, sentence, [self[name] for name in names]) for title, sentence, names in sections]
+
+    def list_folds(self) -> Folds:
+        """Return the folds, each with whether it is open: a field of it has an error, or another value than usual."""
+        folds = [(summary, sentence, [self[name] for name in names]) for summary, sentence, names in self.folds]
+        return [(*fold, any(map(_is_seen, fold[2]))) for fold in folds]
 
     def present(self, error: BenchbenchError) -> None:
         """Show the error of a use case at the field that it names, else at the content, else above the form."""
@@ -179,6 +186,11 @@ class PageForm(MergingForm, forms.Form):
         field: Any = self.fields[name]
         field.widget = Lookup(foreign_key, self.site)
         field.queryset = visible(foreign_key.related_model._default_manager.all(), self.user, through=through)
+
+
+def _is_seen(field: forms.BoundField) -> bool:
+    value = field.value()
+    return bool(field.errors) or (bool(value) and str(value) != str(field.field.initial))
 
 
 F = TypeVar("F", bound=PageForm)
@@ -250,22 +262,32 @@ def preview_page(
     look: Callable[[], Mapping[str, object]],
     *,
     awaited: Sequence[str] = (),
+    unread: Sequence[str] = (),
     **context: object,
 ) -> HttpResponse:
-    """Render a preview of an unsaved form: the context from `look` if all fields are valid, else the errors.
+    """Render a preview of an unsaved form: its errors, and the context from `look` if no field but `unread` has one.
 
-    Errors that `look` raises are included. The template gets the errors and not the form. So a late preview contains no
-    inputs and cannot overwrite what the user typed meanwhile. `awaited` are fields that may still be empty.
+    Errors that `look` raises are included; those of the content are in the preview, and not at its field. The template
+    gets the errors and not the form. So a late preview contains no inputs and cannot overwrite what the user typed
+    meanwhile. `awaited` are fields that may still be empty.
     """
-    if not any(field.errors for field in form.faults(awaited=awaited)):
+    if not any(field.errors for field in form.faults(awaited=awaited) if field.name not in unread):
         try:
             context |= look()
         except BenchbenchError as error:
             form.present(error)
     fields = form.faults(awaited=awaited)
     errors = list(form.non_field_errors())
-    wrong = bool(errors) or any(field.errors for field in fields)
-    return render(request, template, {"fields": fields, "errors": errors, "wrong": wrong, **context})
+    faulty = [field for field in fields if field.errors]
+    faults = {
+        "fields": [field for field in fields if field.name != form.content_field],
+        "content": [field for field in faulty if field.name == form.content_field],
+        "faulty": [field for field in faulty if field.name != form.content_field],
+        "errors": errors,
+        "wrong": errors or faulty,
+        "remedy": form.remedy,
+    }
+    return render(request, template, faults | context)
 
 
 def render_choices(
@@ -282,19 +304,3 @@ def find_next_page(request: HttpRequest, target: str) -> str:
     """Return the address that a form names as the next page, or "" if it is on another site."""
     safe = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
     return target if safe else ""
-
-
-@contextmanager
-def stored(upload: UploadedFile) -> Iterator[Path]:
-    """Store an uploaded file under its own name while the block runs, for readers that take paths."""
-    with scratch_folder() as folder:
-        yield store(upload, folder)
-
-
-def store(upload: UploadedFile, folder: Path) -> Path:
-    """Store an uploaded file in a folder under its name, whose end stays if it is too long, and return its path."""
-    path = folder / (upload.name or "upload").encode()[-NAME_BYTES:].decode(errors="ignore")
-    upload.seek(0)  # it may have been read before
-    with path.open("wb") as file:
-        shutil.copyfileobj(upload, file)
-    return path

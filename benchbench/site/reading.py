@@ -10,13 +10,14 @@ import multiprocessing
 import os
 import pickle
 import resource
+import shutil
 import tempfile
 import time
 import traceback
 import zipfile
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from signal import SIGXCPU
@@ -25,11 +26,14 @@ from typing import Any, TypeVar
 import django
 from django.apps import apps
 from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
 
 from benchbench.errors import BenchbenchError
+from benchbench.local_files.placing import scratch_folder
 from benchbench.markup import html_is_slow
 
 T = TypeVar("T")
+NAME_BYTES = 255
 SMALL_BYTES = 2**18  # unpacked
 SMALL_PACK = 2**14  # of a zip or a `.gz`, which unpack to a thousand times as much
 HTML = (".html", ".htm")
@@ -184,3 +188,19 @@ def _describe(error: Exception) -> Exception:
     except Exception:
         return RuntimeError(traceback.format_exc())
     return error
+
+
+@contextmanager
+def stored(upload: UploadedFile) -> Iterator[Path]:
+    """Store an uploaded file under its own name while the block runs, for readers that take paths."""
+    with scratch_folder() as folder:
+        yield store(upload, folder)
+
+
+def store(upload: UploadedFile, folder: Path) -> Path:
+    """Store an uploaded file in a folder under its name, whose end stays if it is too long, and return its path."""
+    path = folder / (upload.name or "upload").encode()[-NAME_BYTES:].decode(errors="ignore")
+    upload.seek(0)  # it may have been read before
+    with path.open("wb") as file:
+        shutil.copyfileobj(upload, file)
+    return path

@@ -6,6 +6,6 @@ document.addEventListener("click", ({ target }) => {
         const field = button.closest("form").elements.namedItem(name);
         field.closest("details")?.setAttribute("open", "");
         field.value = value;
-        field.dispatchEvent(new Event("input", { bubbles: true }));
+        for (const type of ["input", "change"]) field.dispatchEvent(new Event(type, { bubbles: true }));
     }
 });

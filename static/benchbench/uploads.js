@@ -29,6 +29,19 @@ document.addEventListener(
     true,
 );
 
+// The errors of a form that was sent stand once: a preview gives them up, and a new preview replaces them.
+document.addEventListener("htmx:afterSwap", ({ target }) => {
+    const sent = [...document.querySelectorAll("#form_faults .bb-note-bad")];
+    for (const note of target.id === "form_faults" ? document.querySelectorAll("section .bb-note-bad") : [])
+        if (sent.some((error) => error.textContent === note.textContent)) note.remove();
+    if (target.id === "preview") for (const note of sent) note.remove();
+});
+
+// A new error opens the fold that hides its field.
+document.addEventListener("htmx:oobAfterSwap", ({ target }) => {
+    if (target.matches(".bb-error:has(p)")) target.closest("details")?.setAttribute("open", "");
+});
+
 // A form with files stays on its page when it is sent. The sentence of an error page, or of no answer, is shown there.
 function showFailure({ target, detail: { xhr } }) {
     if (target.id !== "page_form") return;

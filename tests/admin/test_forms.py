@@ -213,9 +213,9 @@ def test_no_preview_holds_an_input(admin_client: Client, library: Mapping, page:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"weights": "a:b"}, "Weights: “a:b” is not a pair of numbers"),
-        ({"primary_k": "ten"}, "Primary k: Enter a whole number."),
-        ({"mapping": "no id"}, "Dataset and collection: "),
+        ({"weights": "a:b"}, "“a:b” is not a pair of numbers"),
+        ({"primary_k": "ten"}, "Enter a whole number."),
+        ({"mapping": "no id"}, "is not a valid UUID"),
     ],
 )
 def test_invalid_axes_show_an_error_instead_of_runs(
@@ -223,7 +223,8 @@ def test_invalid_axes_show_an_error_instead_of_runs(
 ) -> None:
     fields = {"mapping": library.pk, **BENCHMARK_FORM, **changes}
     displayed = answer(admin_client, "benchmark_preview", **fields)
-    assert message in displayed
+    assert displayed.count(message) == 1, "at its field"
+    assert f'href="#field_{next(iter(changes))}"' in displayed
     assert " runs</strong>" not in displayed
 
 

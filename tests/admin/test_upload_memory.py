@@ -21,7 +21,7 @@ from apps.datasets.uploading import read_upload
 from benchbench.errors import FileFormatError
 from benchbench.local_files import placing
 from benchbench.local_files.placing import PREFIX, scratch_folder
-from benchbench.site.pages import stored
+from benchbench.site.reading import stored
 from tests.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.thorough

@@ -100,7 +100,7 @@ def test_a_file_that_is_too_large_is_not_read(client_of_ada: Client, settings: A
 def test_another_content_under_a_frozen_name_is_refused(client_of_ada: Client) -> None:
     upload(client_of_ada, DATASET, "fruit.json", json.dumps(dataset()).encode())
     response = upload(client_of_ada, DATASET, "fruit.json", json.dumps(dataset(query_text="Other?")).encode())
-    assert "bump the version" in error_at(response, "version")
+    assert "state a new version, such as 2, or choose another name." in error_at(response, "version")
 
 
 def test_form_accepts_the_next_version_of_a_dataset(client_of_ada: Client, ada: User, make_staff: Any) -> None:
@@ -116,7 +116,13 @@ def test_form_accepts_the_next_version_of_a_dataset(client_of_ada: Client, ada: 
     created = Dataset.objects.get()
     assert f"?dataset={created.pk}" in client_of_ada.get(change_url(created)).content.decode()
     assert "Next version of" in client_of_ada.get(reverse(DATASET), {"dataset": created.pk}).content.decode()
-    assert "bump the version" in report(2), "as it is refused when it is imported"
+    taken = report(2)
+    assert taken.count("state a new version, such as 2") == 1, "as it is refused when it is imported"
+    assert all(words in taken for words in ("<strong>1 query</strong>", "Import as version 2", "#field_version"))
+    assert ">Import</button>" not in taken
+    bumped = report(2, version="2")
+    assert "It becomes version 2 (2) of the dataset" in bumped
+    assert ">Import</button>" in bumped
     assert "fruit v1 holds exactly this: importing it changes nothing." in report(1, dataset=created.pk)
     assert "It becomes version 2 of the dataset &quot;fruit&quot;." in report(2, dataset=created.pk)
 
@@ -183,7 +189,7 @@ def test_invalid_dataset_preview_shows_errors_and_no_import_button(client_of_ada
     assert "Columns that are not read: mood." in preview(client_of_ada, "fruit.csv", table)
     assert "is not a field of a table" in preview(client_of_ada, "a.csv", b"query_key,uri\n1,u\n", columns="x=uri")
     assert "is not field=column" in preview(client_of_ada, "a.csv", b"query_key,uri\n1,u\n", columns="x")
-    assert "Choose a file" in client_of_ada.post(reverse("admin:dataset_preview")).content.decode()
+    assert "Choose files" in client_of_ada.post(reverse("admin:dataset_preview")).content.decode()
 
 
 def test_errors_of_a_table_use_words_of_the_selects(client_of_ada: Client) -> None:
@@ -289,4 +295,4 @@ def test_options_are_folded_until_they_matter(client_of_ada: Client, ada: User) 
     page, fold, is_open = reverse(DATASET), '<details class="bb-rest" >', '<details class="bb-rest" open>'
     assert fold in client_of_ada.get(page).text
     assert is_open in client_of_ada.get(page, {"dataset": str(Dataset.objects.get().pk)}).text
-    assert is_open in upload(client_of_ada, DATASET, "fruit.json", b"{}").text
+    assert is_open in upload(client_of_ada, DATASET, "fruit.csv", b"query\n1", columns="x").text

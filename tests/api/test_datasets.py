@@ -99,7 +99,7 @@ def test_upload_under_a_known_name_reports_its_effect(callers: Callers) -> None:
     assert first.status_code == 201
     same = upload("a", version="1")
     assert (same.status_code, same.json()["id"]) == (200, first.json()["id"])
-    assert_refused(upload("a", "b", version="1"), 409, "conflict", "bump the version")
+    assert_refused(upload("a", "b", version="1"), 409, "conflict", "state a new version")
     bumped = upload("a", "b", version="2")
     assert (bumped.status_code, bumped.json()["id"], bumped.json()["query_count"]) == (201, first.json()["id"], 2)
 

@@ -81,7 +81,7 @@ def test_mapping_choice_updates_indexes_and_invalid_values_are_named(form, libra
     assert ticked(form) == []
 
     form.fill("[name=top_k_values]", "many")
-    form.wait_for_selector("#preview >> text=Top k: “many” is not a whole number")
+    form.wait_for_selector("#field_top_k_values >> text=“many” is not a whole number")
     assert "runs of" not in str(form.text_content("#preview"))
     form.fill("[name=top_k_values]", "20")
     form.wait_for_selector("#preview >> text=3 runs")
@@ -94,7 +94,7 @@ def test_run_import_offers_choices_of_its_dataset(page, tmp_path):
     run = tmp_path / "mine.run"
     run.write_text("q1 Q0 a 1 0.5 mine\n")
     page.set_input_files("[name=file]", run)
-    page.wait_for_selector("#preview >> text=Dataset: This field is required")
+    page.wait_for_selector("#preview >> text=Fix first: Dataset")
     choose(page, "dataset", "questions")
     page.wait_for_selector("#preview >> text=1 of 1 query")
     page.wait_for_selector("[name=version] >> text=questions v1", state="attached")

@@ -100,7 +100,7 @@ def test_it_recognises_equal_content():
 @pytest.mark.parametrize("label", ["1", ""])
 def test_it_refuses_other_content_without_a_new_version(label):
     import_dataset(FRUIT)
-    with pytest.raises(ConflictError, match=r'The dataset "fruit" is frozen with other content.*bump the version'):
+    with pytest.raises(ConflictError, match=r'The dataset "fruit" is frozen with other content.*state a new version'):
         import_dataset(replace(FRUIT, queries=[RED], label=label))
     assert Query.objects.count() == 2
 
@@ -126,7 +126,7 @@ def test_new_version_reuses_equal_rows_and_preserves_old_version():
     assert Query.objects.filter(key="red").count() == 1
     assert second.dataset.metadata == {}
     assert import_dataset(FRUIT).version == first, "an older version is recognised by its label"
-    with pytest.raises(ConflictError, match='states version "1": bump the version'):
+    with pytest.raises(ConflictError, match='states version "1": state a new version'):
         import_dataset(replace(FRUIT, queries=[red, green]))
 
 
@@ -231,7 +231,7 @@ def test_command_creates_a_labelled_version_and_reports_json(tmp_path, capsys):
     file = write(tmp_path / "fruit.json")
     call_command("import_dataset", file, name="colours")
     write(file, query_text="crimson")
-    with pytest.raises(CommandError, match="bump the version"):
+    with pytest.raises(CommandError, match="state a new version"):
         call_command("import_dataset", file, name="colours")
     capsys.readouterr()
     call_command("import_dataset", file, name="colours", label="2026-11", json=True)

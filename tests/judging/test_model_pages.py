@@ -31,7 +31,7 @@ def test_without_a_server_no_start_is_offered(lead, opened, settings):
     settings.BENCHBENCH_LLM_SERVERS = []
     text = page(lead, "round_llm", opened)
     assert text.count("No language model server is configured: set BENCHBENCH_LLM_SERVERS.") == 1
-    assert not any(words in text for words in ('bb-button-primary', 'id="preview"', 'name="server"'))
+    assert not any(words in text for words in ("bb-button-primary", 'id="preview"', 'name="server"'))
 
 
 def test_model_starts_after_cost_preview_and_can_be_cancelled(lead, opened, server):

@@ -18,7 +18,7 @@ from apps.results.exporters.results_json import RunResult, load_run_result
 from apps.verdicts.gates.reports import BenchmarkReference
 from benchbench.files.runs import FORMATS
 from benchbench.ir.measures.spelling import MAX_CUTOFF, MAX_NAME_LENGTH
-from benchbench.site.pages import stored
+from benchbench.site.reading import stored
 
 
 class RunUpload(StrictSerializer):

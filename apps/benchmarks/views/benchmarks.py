@@ -43,8 +43,9 @@ from benchbench.names import MAX_LENGTH, find_by_id
 from benchbench.reading import strict_json, strict_yaml
 from benchbench.reading.strict_json import read_text
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import preview_page, read_form, render_choices, show_form, stored
+from benchbench.site.pages import preview_page, read_form, render_choices, show_form
 from benchbench.site.panels import change_url
+from benchbench.site.reading import stored
 
 SHOWN_RUNS = 12
 AWAITED = ("mapping", "name")

@@ -20,11 +20,11 @@ from apps.collections.models import Collection
 from apps.collections.records import Reading
 from apps.collections.uploading import describe_unread, ensure_uploaded_collection, refuse_judged_upload
 from apps.collections.views import preview_documents, show_reading
-from apps.datasets.forms import QueriesForm
+from apps.datasets.forms import JudgedFilesField, QueriesForm
 from apps.datasets.importing import DatasetImport, import_dataset
 from apps.datasets.models import Dataset, Judgment
 from apps.datasets.records import DatasetRecord, QueryRecord
-from apps.datasets.uploading import FilesField, upload_turn
+from apps.datasets.uploading import upload_turn
 from apps.datasets.versions import list_references
 from apps.datasets.views.datasets import preview_queries
 from apps.engines.declarations import list_engines
@@ -53,14 +53,10 @@ class JudgedForm(QueriesForm):
     source = "queries"
     content_field: str | None = "queries"
 
-    queries = FilesField(
+    queries = JudgedFilesField(
         label=JUDGED,
         required=False,
-        limit="BENCHMARK_DATASET_MAX_UPLOAD_BYTES",
         remedy="Import larger files with manage.py import_dataset, and choose the dataset.",
-        help_text="A table (CSV or a sheet of a workbook) with a row for each judgment: query, document, "
-        "grade. Or queries and judgments in two files, chosen at once: queries.jsonl with qrels.tsv, topics with TREC "
-        "judgments. Or a .zip, or any other format of datasets.",
     )
     collection = forms.ModelChoiceField(Collection.objects.none(), required=False, label="Or choose a collection")
     dataset = forms.ModelChoiceField(Dataset.objects.none(), required=False, label="Or choose a dataset")
@@ -117,11 +113,17 @@ class EvaluationForm(PromptsForm, JudgedForm, CorpusForm):
     )
 
     sections = (
-        ("Documents", "What is searched.", ("corpus", "collection", "language")),
-        ("Queries", "What is asked, with the documents that answer it.", ("queries", "dataset")),
+        ("Documents", "", ("corpus", "collection")),
+        ("Queries", "", ("queries", "dataset")),
         ("Question", "", ("question", "encoder")),
-        ("Judged queries", "How the uploaded files are read.", QueriesForm.options),
-        ("Prompts", "What the encoder reads before each text.", ("query_prompt", "document_prompt")),
+    )
+    folds = (
+        (
+            "How files are read (language, format, split, columns, grade factor, sample): detected",
+            "",
+            ("language", *QueriesForm.options),
+        ),
+        ("Prompts of the encoder: those of the model's configuration", "", ("query_prompt", "document_prompt")),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -32,8 +32,8 @@ from benchbench.site.pages import (
     read_form,
     render_choices,
     show_form,
-    stored,
 )
+from benchbench.site.reading import stored
 
 ORDERS = (("", "Its scores, where its ranks agree"), ("score", "Its scores"), ("rank", "Its ranks"))
 

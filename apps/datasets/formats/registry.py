@@ -146,8 +146,9 @@ RATED: tuple[tuple[Kind, str, Callable[..., DatasetRecord], tuple[str, ...]], ..
 )
 for _name, _label, _read_rated, _options in RATED:
     FORMATS[_name] = Format(label=_label, read=_read_rated, file=_label, kind=_name, options=_options)
-FILES = "; ".join(format.file for format in FORMATS.values() if format.file)
-DIRECTORIES = "; ".join(format.directory for format in FORMATS.values() if format.directory)
+ONE_FILE = [format.file for format in FORMATS.values() if format.file]
+SEVERAL_FILES = [format.directory for format in FORMATS.values() if format.directory]
+FILES, DIRECTORIES = "; ".join(ONE_FILE), "; ".join(SEVERAL_FILES)
 SOURCES = (
     f"A file: {FILES}. Or a directory as a zip, or its files at once: {DIRECTORIES}. Any file may be compressed (.gz)."
 )

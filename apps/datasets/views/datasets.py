@@ -195,8 +195,7 @@ def upload_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
         act,
         title="Upload a dataset",
         submit="Import",
-        intro="A dataset holds queries and relevance judgments. It does not depend on a "
-        "collection: a mapping connects the two later. Choose a file to preview it before it is stored.",
+        intro="A dataset holds queries and relevance judgments; a mapping connects it to a collection later.",
         template="datasets/form.html",
     )
 
