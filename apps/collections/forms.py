@@ -56,12 +56,14 @@ class CorpusField(SizedFileField):
 
     formats_template = "collections/formats.html"
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, *, label: str, remedy: str, required: bool = True) -> None:
         super().__init__(
+            label=label,
+            remedy=remedy,
+            required=required,
             accept=ACCEPTED,
             limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
             help_text="A table with a row for each document: id and text. Or a .zip of Markdown, HTML and text files.",
-            **kwargs,
         )
 
 

@@ -28,7 +28,7 @@ def upload_collection(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
             f"Imported {report.created:,} documents. Language: {collection.language_words}. "
             "Next: build an index, so that it can be searched.",
         )
-        show_reading(request, report.notes, [*report.warnings, describe_unread(values["file"])])
+        show_reading(request, (), [*report.warnings, describe_unread(values["file"])])
         if report.empty:
             messages.warning(request, f"{counted(report.empty, 'document')} without a text: only a title is searched.")
         return redirect(change_url(collection))

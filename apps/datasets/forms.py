@@ -80,11 +80,13 @@ class JudgedFilesField(FilesField):
     formats_template = "datasets/formats.html"
     one_file, several = ONE_FILE, SEVERAL_FILES
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, *, label: str, remedy: str, required: bool = True) -> None:
         super().__init__(
+            label=label,
+            remedy=remedy,
+            required=required,
             limit="BENCHMARK_DATASET_MAX_UPLOAD_BYTES",
             help_text="A table with a row for each judgment: query, document, grade. Or files of another format.",
-            **kwargs,
         )
 
 

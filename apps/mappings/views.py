@@ -57,7 +57,7 @@ def add_mapping(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         with transaction.atomic():
             mapping = create_mapping(values["dataset"], values["collection"], name=values["name"], owner=staff(request))
             resolved = resolve(mapping, by=staff(request))
-        messages.success(request, describe_outcome(resolved))
+        messages.success(request, describe_outcome(resolved, is_below=True))
         return redirect(change_url(mapping))
 
     return show_form(
@@ -72,15 +72,16 @@ def add_mapping(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     )
 
 
-def describe_outcome(resolved: Resolved) -> str:
-    """Return the outcome of resolving and the next step, as a message for the user."""
+def describe_outcome(resolved: Resolved, *, is_below: bool = False) -> str:
+    """Return the outcome of resolving and the next step, as a message; without the counts where they are below it."""
     mapping = resolved.mapping
     if resolved.operation is not None:
         return f'"{mapping}" is large, so a worker resolves it. This page shows the progress.'
-    summary = f"{mapping.mapped_count:,} of {mapping.total_count:,} judgments have a document."
+    counts = f"{mapping.mapped_count:,} of {mapping.total_count:,} judgments have a document."
     if mapping.status == Mapping.Status.RESOLVED:
-        return f"{summary} Next: create a benchmark."
-    return f"{summary} The mapping's page lists the others; they count as not found."
+        return f"{counts} Next: create a benchmark."
+    missing = "Judgments without a document count as not found: repair them, or go on."
+    return missing if is_below else f"{counts} {missing}"
 
 
 def may_download(mapping: Mapping, user: AnyUser) -> bool:

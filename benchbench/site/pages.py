@@ -72,7 +72,7 @@ class FieldFaults:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What a button beside the errors of a form fills into its fields, by their names."""
+    """The values that a button fills into fields of a form with errors, by their names."""
 
     label: str
     values: dict[str, str]

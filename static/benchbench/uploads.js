@@ -29,7 +29,7 @@ document.addEventListener(
     true,
 );
 
-// The errors of a form that was sent stand once: a preview gives them up, and a new preview replaces them.
+// Errors are shown once: those of a form that was sent replace equal ones of its previews, and a new preview replaces them.
 document.addEventListener("htmx:afterSwap", ({ target }) => {
     const sent = [...document.querySelectorAll("#form_faults .bb-note-bad")];
     for (const note of target.id === "form_faults" ? document.querySelectorAll("section .bb-note-bad") : [])

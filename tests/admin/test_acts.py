@@ -69,7 +69,7 @@ def test_resolving_by_button(client_of_ada: Client, unresolved: Mapping) -> None
     assert unresolved.status == Mapping.Status.PARTIAL
     assert response.redirect_chain[-1][0] == change_url(unresolved)
     assert "1 of 2 judgments" in messages_of(response)
-    assert "The mapping's page lists the others; they count as not found." in messages_of(response)
+    assert "Judgments without a document count as not found" in messages_of(response)
 
 
 def test_a_link_never_acts(client_of_ada: Client, unresolved: Mapping) -> None:

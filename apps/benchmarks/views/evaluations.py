@@ -26,7 +26,7 @@ from apps.datasets.models import Dataset, Judgment
 from apps.datasets.records import DatasetRecord, QueryRecord
 from apps.datasets.uploading import upload_turn
 from apps.datasets.versions import list_references
-from apps.datasets.views.datasets import preview_queries
+from apps.datasets.views.datasets import has_preview, preview_queries
 from apps.engines.declarations import list_engines
 from apps.execution.defining.questions import QUESTIONS
 from apps.execution.preparing import NEEDED, prepare
@@ -159,6 +159,7 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
 
     def act(form: EvaluationForm) -> HttpResponse:
         values, user = form.cleaned_data, staff(request)
+        is_read = has_preview(request) and values["collection"]
         rows = _Rows(form, user)
         try:
             dataset, collection = rows.find_or_import()
@@ -173,8 +174,9 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
                 messages.info(request, link)
             raise
         unread = describe_unread(values["corpus"]) if values["corpus"] else ""
-        warnings = rows.imported.report.warnings if rows.imported else ()
-        show_reading(request, rows.reading.notes, (*warnings, *rows.reading.warnings, unread))
+        warnings = rows.imported.report.warnings if rows.imported and not is_read else ()
+        notes = () if has_preview(request) else rows.reading.notes
+        show_reading(request, notes, (*warnings, *rows.reading.warnings, unread))
         name = "benchmark_results" if isinstance(result, Benchmark) else "evaluation"
         return redirect(f"admin:{name}", result.pk)
 
@@ -190,6 +192,7 @@ def new_evaluation(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
         intro="From documents and judged queries to a verdict: both are imported and connected, the documents are "
         "indexed, and a benchmark of your question starts.",
         template="benchmarks/evaluate.html",
+        queries_fields=("queries", "collection", "dataset", *QueriesForm.options),
     )
 
 

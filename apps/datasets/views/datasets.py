@@ -176,6 +176,11 @@ def list_tables(request: HttpRequest, difference: Difference) -> list[dict[str, 
     ]
 
 
+def has_preview(request: HttpRequest) -> bool:
+    """Return whether the reader saw a form's preview, and its warnings, which needs scripts."""
+    return "HX-Request" in request.headers
+
+
 def upload_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     def act(form: DatasetForm) -> HttpResponse:
         values = form.cleaned_data
@@ -184,7 +189,7 @@ def upload_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
                 form.record(), description=values["description"], owner=staff(request), **form.get_target()
             )
         messages.success(request, _describe_import(imported))
-        for warning in imported.report.warnings:
+        for warning in () if has_preview(request) else imported.report.warnings:
             messages.warning(request, warning)
         return redirect(change_url(imported.version.dataset))
 
