@@ -34,7 +34,9 @@ document.addEventListener("htmx:afterSwap", ({ target }) => {
     const sent = [...document.querySelectorAll("#form_faults .bb-note-bad")];
     for (const note of target.id === "form_faults" ? document.querySelectorAll("section .bb-note-bad") : [])
         if (sent.some((error) => error.textContent === note.textContent)) note.remove();
-    if (target.id === "preview") for (const note of sent) note.remove();
+});
+document.addEventListener("htmx:beforeRequest", ({ target }) => {
+    if (target.id === "preview") document.getElementById("form_faults")?.replaceChildren();
 });
 
 // A new error opens the fold that hides its field.

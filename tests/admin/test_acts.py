@@ -36,8 +36,9 @@ def test_small_mapping_resolves_immediately_and_shows_unresolved_judgments(clien
     )
     mapping = Mapping.objects.get()
     assert (mapping.owner, mapping.status) == (ada, Mapping.Status.PARTIAL)
-    assert "1 of 2 judgments have a document" in messages_of(response)
+    assert "Judgments without a document count as not found" in messages_of(response)
     page = response.content.decode()
+    assert page.count("1 of 2 judgments") == 1
     assert "gone" in page
     assert "No document has the document id" in page
 

@@ -69,7 +69,7 @@ class TestParameters:
         monkeypatch.setattr(registry, "CPU", write_file(tmp_path / "cpuinfo", f"flags\t: avx2 {flag}\n"))
         words = str(IndexForm(user=User(is_superuser=True)).fields["precision"].help_text)
         assert "Mixed saves a third of the time of encoding" in words
-        assert words.endswith("This CPU has it." if flag == "avx512_bf16" else "This CPU has none.")
+        assert words.endswith("this CPU has it." if flag == "avx512_bf16" else "this CPU has none.")
 
 
 class TestIndexes:
