@@ -101,6 +101,7 @@ class QueriesForm(PageForm):
     """
 
     source: ClassVar[str] = "file"
+    content_options = ("columns",)
     options: ClassVar[tuple[str, ...]] = ("format", "split", "columns", "grade_factor", "sample", "seed")
 
     format = forms.ChoiceField(

@@ -124,6 +124,7 @@ class PageForm(MergingForm, forms.Form):
     sections: ClassVar[Sections] = ()
     folds: ClassVar[Sections] = ()
     content_field: str | None = None
+    content_options: ClassVar[tuple[str, ...]] = ()  # fields whose errors a preview shows with those of the content
     remedy: Remedy | None = None
 
     def __init__(self, *args: Any, user: User, site: Any = None, **kwargs: Any) -> None:
@@ -278,16 +279,12 @@ def preview_page(
             form.present(error)
     fields = form.faults(awaited=awaited)
     errors = list(form.non_field_errors())
+    inside = (form.content_field, *form.content_options)
+    content = [field for field in fields if field.name in inside and field.errors]
+    fields = [field for field in fields if field.name not in inside]
     faulty = [field for field in fields if field.errors]
-    faults = {
-        "fields": [field for field in fields if field.name != form.content_field],
-        "content": [field for field in faulty if field.name == form.content_field],
-        "faulty": [field for field in faulty if field.name != form.content_field],
-        "errors": errors,
-        "wrong": errors or faulty,
-        "remedy": form.remedy,
-    }
-    return render(request, template, faults | context)
+    faults = {"fields": fields, "content": content, "faulty": faulty, "errors": errors, "remedy": form.remedy}
+    return render(request, template, faults | {"wrong": errors or content or faulty} | context)
 
 
 def render_choices(

@@ -2,8 +2,9 @@
 document.addEventListener("click", ({ target }) => {
     const button = target.closest("[data-fill]");
     if (!button) return;
+    const { elements } = button.closest("form");
     for (const [name, value] of Object.entries(JSON.parse(button.dataset.fill))) {
-        const field = button.closest("form").elements.namedItem(name);
+        const field = elements.namedItem(name);
         field.closest("details")?.setAttribute("open", "");
         field.value = value;
         for (const type of ["input", "change"]) field.dispatchEvent(new Event(type, { bubbles: true }));

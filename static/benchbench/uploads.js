@@ -39,6 +39,14 @@ document.addEventListener("htmx:beforeRequest", ({ target }) => {
     if (target.id === "preview") document.getElementById("form_faults")?.replaceChildren();
 });
 
+// A changed field gives up its error, and the link to it.
+document.addEventListener("input", ({ target }) => {
+    const field = target.closest(".bb-field");
+    field?.querySelector(".bb-error").replaceChildren();
+    for (const note of document.querySelectorAll(".bb-faulty:not(:has(a + a))"))
+        if (field && note.querySelector(`a[href="#${field.id}"]`)) note.remove();
+});
+
 // A new error opens the fold that hides its field.
 document.addEventListener("htmx:oobAfterSwap", ({ target }) => {
     if (target.matches(".bb-error:has(p)")) target.closest("details")?.setAttribute("open", "");

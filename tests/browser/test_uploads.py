@@ -1,9 +1,16 @@
-"""A file that is too large is informed so before it is sent."""
+"""Uploads: files that are too large are refused before they are sent, and each error is shown once."""
 
 from collections.abc import Callable
 
 import pytest
+from django.contrib.auth.models import User
 from django.urls import reverse
+from playwright.sync_api import expect
+
+from apps.collections.models import Collection
+from apps.datasets.models import DatasetVersion
+from tests.browser.reader import outside
+from tests.files.samples import write_file
 
 pytestmark = pytest.mark.thorough
 
@@ -39,3 +46,41 @@ def test_collection_is_named_after_its_file(page, tmp_path):
     page.fill("[name=name]", "Shop")
     page.set_input_files("[name=file]", str(file))
     assert page.input_value("[name=name]") == "Shop"
+
+
+def test_a_taken_name_is_refused_once_with_its_remedy(page, tmp_path):
+    for number, grade in enumerate((1, 2)):
+        page.goto(reverse("admin:datasets_dataset_add"))
+        page.set_input_files(
+            "[name=file]", write_file(tmp_path / "fruit.csv", f"query,document,grade\npear,d1,{grade}\n")
+        )
+        page.wait_for_selector("#preview >> text=1 query with 1 judgment")
+        if number:
+            refusal = page.get_by_text("is frozen with other content")
+            expect(refusal).to_have_count(1)
+            expect(refusal).to_be_visible()  # its fold is open
+            expect(page.get_by_role("button", name="Import", exact=True)).to_have_count(0)
+            page.click("text=Import as version 2")
+            expect(refusal).to_have_count(0)
+        page.get_by_role("button", name="Import", exact=True).click()
+        page.wait_for_url("**/change/")
+    assert list(DatasetVersion.objects.order_by("number").values_list("number", "label")) == [(1, ""), (2, "2")]
+
+
+def test_a_refused_form_has_each_error_once(page, tmp_path):
+    outside(lambda: Collection.objects.create(name="fruit", owner=User.objects.get(username="ada")))
+    page.goto(reverse("admin:collections_collection_add"))
+    page.set_input_files("[name=file]", str(write_file(tmp_path / "fruit.csv", "id,text\nd1,A pear.\n")))
+    refusal, link = page.get_by_text("You already have a collection"), page.get_by_role("link", name="Name")
+    page.wait_for_selector("#preview >> text=1 document")
+    for _ in range(2):  # by the preview; by the form that is sent
+        expect(refusal).to_have_count(1)
+        expect(link).to_have_count(1)
+        page.click("button:has-text('Upload and import')")
+        page.wait_for_selector("#form_faults .bb-faulty")
+    page.click("text=Name it fruit (2)")
+    expect(refusal).to_have_count(0)
+    expect(link).to_have_count(0)
+    page.click("button:has-text('Upload and import')")
+    page.wait_for_url("**/change/")
+    assert set(Collection.objects.values_list("name", flat=True)) == {"fruit", "fruit (2)"}
