@@ -101,8 +101,8 @@ class QueriesForm(PageForm):
     """
 
     source: ClassVar[str] = "file"
-    content_options = ("columns",)
     options: ClassVar[tuple[str, ...]] = ("format", "split", "columns", "grade_factor", "sample", "seed")
+    content_options = options
 
     format = forms.ChoiceField(
         required=False,
