@@ -21,7 +21,7 @@ class DocumentsForm(PageForm):
     """Form with a file of documents in the field `documents`, and a choice of columns by selects called `select`."""
 
     documents: ClassVar[str] = "file"
-    content_options = ("columns",)
+    content_options: ClassVar[tuple[str, ...]] = ("columns",)
     select: ClassVar[str] = "column"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

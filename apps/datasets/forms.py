@@ -102,7 +102,7 @@ class QueriesForm(PageForm):
 
     source: ClassVar[str] = "file"
     options: ClassVar[tuple[str, ...]] = ("format", "split", "columns", "grade_factor", "sample", "seed")
-    content_options = options
+    content_options: ClassVar[tuple[str, ...]] = options
 
     format = forms.ChoiceField(
         required=False,

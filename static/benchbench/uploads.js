@@ -42,7 +42,7 @@ document.addEventListener("htmx:beforeRequest", ({ target }) => {
 // A changed field gives up its error, and the link to it.
 document.addEventListener("input", ({ target }) => {
     const field = target.closest(".bb-field");
-    field?.querySelector(".bb-error").replaceChildren();
+    field?.querySelector(".bb-error")?.replaceChildren();
     for (const note of document.querySelectorAll(".bb-faulty:not(:has(a + a))"))
         if (field && note.querySelector(`a[href="#${field.id}"]`)) note.remove();
 });
