@@ -59,8 +59,8 @@ def test_misspelt_encoder_is_corrected_and_tried_again(page, manage, hub, settin
     page.set_input_files("[name=corpus]", str(pack(tmp_path / "handbook.zip", PAGES)))
     page.set_input_files("[name=queries]", str(write_file(tmp_path / "quepid.csv", QUEPID)))
     start(page, f"{MISSPELT}6")
-    expect(page.locator("#error_encoder")).to_contain_text("was not found", timeout=PATIENCE)
-    expect(page.locator("#error_encoder")).to_contain_text("Check the name")
+    expect(page.locator("#form_faults")).to_contain_text("was not found", timeout=PATIENCE)
+    expect(page.locator("#form_faults")).to_contain_text("Check the name")
 
     hub.status = 503  # so the site cannot know
     start(page, MISSPELT)
