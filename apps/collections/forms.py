@@ -1,5 +1,6 @@
 """Forms with a file of documents: its upload, and the choice of a table's columns."""
 
+import json
 from typing import Any, ClassVar
 
 from django import forms
@@ -107,7 +108,7 @@ class CollectionForm(DocumentsForm):
         if Collection.objects.filter(owner=self.user, name=name).exists():
             taken = Collection.objects.filter(owner=self.user).values_list("name", flat=True)
             free = find_free_name(name, taken)
-            self.remedy = Remedy(f"Name it {free}", {"name": free})
+            self.remedy = Remedy(f"Name it {free}", json.dumps({"name": free}))
             raise forms.ValidationError(
                 f'You already have a collection "{name}": choose another name. '
                 "To bring it up to date, run manage.py import_collection."

@@ -1,5 +1,6 @@
 """Forms of datasets: upload, freezing a draft, judgments."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -250,7 +251,7 @@ class DatasetForm(QueriesForm):
     def present(self, error: BenchbenchError) -> None:
         super().present(error)
         if isinstance(error, FrozenError):
-            self.remedy = Remedy(f"Import as version {error.free_label}", {"version": error.free_label})
+            self.remedy = Remedy(f"Import as version {error.free_label}", json.dumps({"version": error.free_label}))
 
     def get_target(self) -> dict[str, Any]:
         """Return the target of the import: a name, or a dataset whose next version it becomes."""

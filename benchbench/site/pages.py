@@ -1,6 +1,5 @@
 """Pages with a form in the layout of the admin: show it, validate it, call one use case, redirect."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -72,14 +71,10 @@ class FieldFaults:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """The values that a button fills into fields of a form with errors, by their names."""
+    """A button's label, and the values that it fills into fields of a form with errors: JSON by their names."""
 
     label: str
-    values: dict[str, str]
-
-    @property
-    def fill(self) -> str:
-        return json.dumps(self.values)
+    fill: str
 
 
 class SizedFileField(forms.FileField):
