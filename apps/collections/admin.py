@@ -15,8 +15,8 @@ from apps.collections import views
 from apps.collections.editing import delete_collection
 from apps.collections.languages import set_language
 from apps.collections.models import Collection, Document
-from benchbench.site.admin import FactsFirstAdmin, LargeAdmin, VisibleFilter
-from benchbench.site.lists import filter_empty
+from benchbench.site.admin import FactsFirstAdmin, LargeAdmin
+from benchbench.site.lists import VisibleFilter, filter_empty
 from benchbench.site.panels import Button, Page, Panel, add_button, build_list_url
 
 BEGINNING = 300  # characters of a text in the list

@@ -19,7 +19,8 @@ from apps.datasets.searching import SEARCH_HELP, JudgmentSearchAdmin, list_searc
 from apps.datasets.views import datasets as views
 from apps.datasets.views import queries as query_views
 from benchbench.access import AnyUser, may_change
-from benchbench.site.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter
+from benchbench.site.admin import FactAdmin, LargeAdmin, OwnedAdmin
+from benchbench.site.lists import VisibleFilter
 from benchbench.site.panels import Button, Exports, Page, add_button, add_to, build_list_url, change_url, render_value
 
 GRADE_COLOURS = {"3": "success", "2": "success", "1": "info", "0": "default", "-1": "default"}

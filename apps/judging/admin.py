@@ -17,7 +17,8 @@ from apps.judging.models import Round
 from apps.judging.settling.progress import compute_target
 from apps.judging.views import judging, leading, llm, opening, rounds, single
 from benchbench.access import staff
-from benchbench.site.admin import FactAdmin, VisibleFilter
+from benchbench.site.admin import FactAdmin
+from benchbench.site.lists import VisibleFilter
 from benchbench.site.panels import Button, Page, add_to
 
 

@@ -22,7 +22,8 @@ from apps.mappings.repairing import load_unresolved
 from apps.mappings.resolving import is_stale, resolve
 from apps.operations.models import Operation
 from benchbench.access import may_change, staff, viewable, visible
-from benchbench.site.admin import STATUS_COLOURS, FactsFirstAdmin, VisibleFilter
+from benchbench.site.admin import STATUS_COLOURS, FactsFirstAdmin
+from benchbench.site.lists import VisibleFilter
 from benchbench.site.panels import Button, Page, Panel, add_button, add_to, build_list_url, change_url
 
 

@@ -18,7 +18,8 @@ from apps.operations.progress import compute_each_progress, compute_progress
 from apps.operations.queueing import list_queues, list_workers
 from apps.operations.waiting import describe_wait
 from benchbench.durations import format_duration
-from benchbench.site.admin import FactAdmin, LargeAdmin, SiteAdmin, VisibleFilter
+from benchbench.site.admin import FactAdmin, LargeAdmin, SiteAdmin
+from benchbench.site.lists import VisibleFilter
 from benchbench.site.panels import Button, Page, Panel, build_list_url, change_url, may_open
 
 

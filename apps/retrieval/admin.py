@@ -27,7 +27,8 @@ from apps.retrieval.unread import list_index_warnings, may_fit
 from benchbench.access import staff, visible
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.strategies import INPUTS, STRATEGIES
-from benchbench.site.admin import FactAdmin, FactsFirstAdmin, VisibleFilter
+from benchbench.site.admin import FactAdmin, FactsFirstAdmin
+from benchbench.site.lists import VisibleFilter
 from benchbench.site.panels import Button, Page, Panel, add_to, build_list_url
 
 SEARCHING = (

@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from django import forms
-from django.contrib.admin import ModelAdmin, RelatedFieldListFilter
 from django.contrib.admin.utils import flatten_fieldsets
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -20,7 +19,6 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 from benchbench.access import list_teams, staff, visible
 from benchbench.errors import BenchbenchError
-from benchbench.models import TaggedModel, leave_out_archived
 from benchbench.site.deleting import DeletingAdmin
 from benchbench.site.history import note
 from benchbench.site.lists import InfinitePaginator
@@ -282,17 +280,3 @@ class LargeAdmin(FactAdmin):
 
     paginator = InfinitePaginator
     show_full_result_count = False
-
-
-class VisibleFilter(RelatedFieldListFilter):
-    """Filter of a list by a related row; it offers the rows that the user may see."""
-
-    def field_choices(self, field: Any, request: HttpRequest, model_admin: ModelAdmin) -> list[tuple[str, Any]]:
-        related: type[Model] = field.related_model
-        rows = model_admin.admin_site.get_model_admin(related).get_queryset(request)
-        if issubclass(related, TaggedModel) and not self.lookup_val:
-            rows = leave_out_archived(rows)
-        return [(str(row.pk), str(row)) for row in rows]
-
-    def has_output(self) -> bool:
-        return super().has_output() or bool(self.lookup_val)  # a filter without output would not filter

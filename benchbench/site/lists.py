@@ -6,12 +6,13 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from django.contrib.admin import ChoicesFieldListFilter, EmptyFieldListFilter
+from django.contrib.admin import ChoicesFieldListFilter, EmptyFieldListFilter, ModelAdmin, RelatedFieldListFilter
 from django.contrib.admin.utils import label_for_field, lookup_field
 from django.contrib.humanize.templatetags.humanize import naturaltime
-from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
+from django.core.exceptions import ObjectDoesNotExist, PermissionDenied, ValidationError
 from django.core.paginator import Page
 from django.db.models import DateTimeField, F, Model, OrderBy, QuerySet
+from django.db.models.fields.related import RelatedField
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.formats import date_format
@@ -24,6 +25,7 @@ from unfold.decorators import display
 from unfold.views import ChangeList
 
 from benchbench.ir.measures import Measure, MeasureError
+from benchbench.models import TaggedModel, leave_out_archived
 from benchbench.site.panels import ADDITIONS, EMPTY, Addition
 from benchbench.site.strict import StrictAdmin
 from benchbench.timestamps import timestamp
@@ -34,6 +36,7 @@ COOKIE_SECONDS = 365 * 24 * 3600
 HIDDEN, MEASURE, VIEW = "hide", "measure", "view"  # of an address: the hidden columns, a measure, the saved view
 MEASURED = "measured"  # the column with the values of the measure in the address
 EXACT_DIGITS = 2  # of an estimated number of rows
+MOST_CHOICES = 50  # rows that a filter offers
 CHEAP = 5000  # greatest cost, as PostgreSQL's planner has it, of counting all rows: about 50 ms
 
 
@@ -185,7 +188,7 @@ class ListAdmin(StrictAdmin):
             if not any(self._has_value(column, row) for row in rows)
         ]
 
-    def _has_value(self, column: Any, row: Any) -> bool:
+    def _has_value(self, column: Any, row: Model) -> bool:
         try:
             return lookup_field(column, row, self)[2] not in (None, "", EMPTY)
         except ObjectDoesNotExist:
@@ -249,6 +252,30 @@ def _list_chips(listing: ChangeList) -> Iterator[tuple[str, list[tuple[str, str,
         ]
         if chips:
             yield str(spec.title), chips
+
+
+class VisibleFilter(RelatedFieldListFilter):
+    """Filter of a list by a related row; it offers the newest rows that the user may see, and the chosen one."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if len(self.lookup_choices) >= MOST_CHOICES:
+            self.title = f"{self.title}, the newest {MOST_CHOICES}"
+
+    def field_choices(self, field: RelatedField, request: HttpRequest, model_admin: ModelAdmin) -> list[Any]:
+        related: type[Model] = field.related_model
+        rows = model_admin.admin_site.get_model_admin(related).get_queryset(request)
+        try:
+            chosen = list(rows.filter(pk__in=self.lookup_val or []))
+        except (ValueError, ValidationError):  # the list refuses the address
+            chosen = []
+        if issubclass(related, TaggedModel):
+            rows = leave_out_archived(rows)
+        newest = rows.order_by("-created_at")[:MOST_CHOICES]
+        return [(str(row.pk), str(row)) for row in dict.fromkeys([*chosen, *newest])]
+
+    def has_output(self) -> bool:
+        return super().has_output() or bool(self.lookup_val)  # a filter without output would not filter
 
 
 def filter_empty(title: str, empty: str, filled: str) -> type[EmptyFieldListFilter]:

@@ -214,6 +214,23 @@ def test_filters_are_in_a_panel_chosen_ones_above(admin_client: Client) -> None:
     ]
 
 
+def test_a_filter_offers_the_newest_and_the_chosen(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchbench.site.lists.MOST_CHOICES", 3)
+    first, *_ = [make_dataset({"q1": []}, name=name) for name in ("A", "B", "C", "D", "E")]
+
+    def read(**filters: object) -> list[str]:
+        chips = dict(admin_client.get(build_list_url(Query, **filters)).context["chips"])
+        return [label for label, *_ in chips["dataset, the newest 3"]]
+
+    assert read() == ["E", "D", "C"]
+    assert read(dataset__id__exact=first.pk) == ["A", "E", "D", "C"]
+    assert admin_client.get(f"{build_list_url(Query)}?dataset__id__exact=x").status_code == 400
+    make_dataset({"q1": []}, name="F")
+    monkeypatch.setattr("benchbench.site.lists.MOST_CHOICES", 50)
+    chips = dict(admin_client.get(build_list_url(Query)).context["chips"])
+    assert len(chips["dataset"]) == 6
+
+
 def test_chips_of_choices_are_sentence_case(admin_client: Client) -> None:
     chips = {model: dict(admin_client.get(build_list_url(model)).context["chips"]) for model in (Judgment, Resolution)}
     assert [label for label, *_ in chips[Resolution]["outcome"]] == [

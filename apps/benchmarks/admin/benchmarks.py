@@ -28,8 +28,8 @@ from apps.records.measuring.primary import select_facts
 from apps.records.models import Benchmark, Run
 from apps.verdicts.stored import annotate_stamps
 from benchbench.access import staff, visible
-from benchbench.site.admin import OwnedAdmin, VisibleFilter
-from benchbench.site.lists import read_measure
+from benchbench.site.admin import OwnedAdmin
+from benchbench.site.lists import VisibleFilter, read_measure
 from benchbench.site.panels import Button, Page, Panel, add_button, add_to, build_list_url, change_url, render_value
 
 

@@ -29,8 +29,8 @@ from benchbench.access import staff, visible
 from benchbench.decimals import figure, format_ms, format_share
 from benchbench.ir.planning.configuration import SEARCH_MODES
 from benchbench.ir.planning.labels import name_mode, strip_model_path
-from benchbench.site.admin import FactAdmin, LargeAdmin, VisibleFilter
-from benchbench.site.lists import filter_empty, read_measure
+from benchbench.site.admin import FactAdmin, LargeAdmin
+from benchbench.site.lists import VisibleFilter, filter_empty, read_measure
 from benchbench.site.panels import Button, Page, Panel, add_to, build_list_url, change_url, render_value
 
 

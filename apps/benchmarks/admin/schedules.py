@@ -31,7 +31,8 @@ from benchbench.errors import BenchbenchError
 from benchbench.models import leave_out_archived
 from benchbench.names import find_by_id
 from benchbench.reading import strict_yaml
-from benchbench.site.admin import FactAdmin, OwnedAdmin, OwnedForm, VisibleFilter
+from benchbench.site.admin import FactAdmin, OwnedAdmin, OwnedForm
+from benchbench.site.lists import VisibleFilter
 from benchbench.site.pages import dress
 from benchbench.site.panels import Button, Page, Panel, add_note, build_list_url, change_url
 
