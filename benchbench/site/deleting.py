@@ -49,7 +49,7 @@ class DeletingAdmin(ListAdmin):
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         with BINS[0].keep_deleted(obj, request.user) as deletion:
             self.delete_row(obj)
-        request.deletion = deletion  # type: ignore[attr-defined]  # for the message
+        vars(request)["deletions"] = [deletion] if deletion else []  # for the message
 
     def delete_row(self, obj: Any) -> None:
         """Delete a row with what goes with it."""
@@ -64,14 +64,19 @@ class DeletingAdmin(ListAdmin):
             again = isinstance(error, UntypedNameError)
             return redirect(request.get_full_path() if again else change_url(self.model, object_id))
 
-    def response_delete(self, request: HttpRequest, obj_display: str, obj_id: Any) -> HttpResponse:
-        response = super().response_delete(request, obj_display, obj_id)
-        if deletion := getattr(request, "deletion", None):
-            self._offer_undo(request, [deletion])
-        return response
-
-    def _offer_undo(self, request: HttpRequest, deletions: Sequence[object]) -> None:
-        self.message_user(request, render_to_string("admin/undo.html", {"deletions": deletions}, request))
+    def message_user(
+        self,
+        request: HttpRequest,
+        message: Any,
+        level: int | str = messages.INFO,
+        extra_tags: str = "",
+        fail_silently: bool = False,
+    ) -> None:
+        """Show a message. The first after a deletion has a button that takes it back."""
+        if deletions := vars(request).pop("deletions", None):
+            context = {"sentence": message, "deletions": deletions}
+            message = render_to_string("admin/undo.html", context, request)
+        super().message_user(request, message, level, extra_tags, fail_silently)
 
     @admin.action(description="Delete, to the bin", permissions=["delete"])
     def bin_selected(self, request: HttpRequest, queryset: Any) -> None:
@@ -90,9 +95,9 @@ class DeletingAdmin(ListAdmin):
                 refusals.append(error.message)
         self.show_outcomes(request, queryset, [], refusals)
         if deletions:
+            vars(request)["deletions"] = deletions
             message = f"{counted(len(deletions), str(self.opts.verbose_name))} deleted."
             self.message_user(request, message, messages.SUCCESS)
-            self._offer_undo(request, deletions)
 
     def count_unseen(self, request: HttpRequest, rows: Sized) -> list[str]:
         """Return in a sentence how many of the selected rows an act left out, since the user does not see them."""
