@@ -104,7 +104,7 @@ class Operation(PublicModel):
     @classmethod
     def active_on(cls, subject: models.Model) -> "Operation | None":
         """Return the pending or running operation on `subject`, or None."""
-        return cls.objects.filter(subject_id=subject.pk, status__in=Status.active()).first()
+        return with_subjects(cls.objects.filter(subject_id=subject.pk, status__in=Status.active())).first()
 
     @classmethod
     def seen_by(cls, user: AnyUser, prefix: str = "") -> Q:

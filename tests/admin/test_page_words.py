@@ -33,6 +33,8 @@ REFUSED = {
     "per cent without its blank": re.compile(r"\d%"),
     "a Python value": re.compile(r"^(?:None|True|False|nan|inf|\[\]|{}|<.*>)$"),
     "a zero before the point": re.compile(r"(?<![\w.])0\.\d{3,}"),  # of a measure, score or p; times have two decimals
+    "a mark of Markdown": re.compile(r"`[^`]+`"),
+    "the start of an identifier": re.compile(r"^[A-Za-z ]+: [0-9a-f]{8}$"),
     "bare JSON": re.compile(r'^[\[{]$|^[\[{]["\x27]|^"\w+":?$'),
 }
 # Markup that a reader would see as letters: HTML that was not marked as such.

@@ -22,7 +22,7 @@ from apps.benchmarks.views.engines import engines_page
 from apps.datasets.models import DatasetVersion
 from apps.execution.launching import cancel, delete_benchmark, launch, retry
 from apps.mappings.models import Mapping
-from apps.operations.models import Operation, Status
+from apps.operations.models import Operation, Status, with_subjects
 from apps.records.measuring.again import is_scored, load_newest_version, rescore
 from apps.records.measuring.primary import select_facts
 from apps.records.models import Benchmark, Run
@@ -224,7 +224,7 @@ class BenchmarkAdmin(columns.MeasuredAdmin, TaggedAdmin, OwnedAdmin):
         return Button(label, "join_inner", href=change_url(mapping), needs=needs)
 
     def list_panels(self, request: HttpRequest, obj: Benchmark) -> list[Panel]:
-        operations = Operation.objects.filter(subject_id=obj.pk).order_by("-created_at")
+        operations = with_subjects(Operation.objects.filter(subject_id=obj.pk)).order_by("-created_at")
         every = build_list_url(Run, benchmark__id__exact=obj.pk)
         return [
             Panel("Runs", obj.runs.order_by("run_order"), ("label", "status_label"), total=obj.total_runs, every=every),

@@ -1,6 +1,7 @@
 """Filters and tags that show measures, values, intervals, times, and links to pages."""
 
 import json
+import re
 import shlex
 from datetime import datetime
 from typing import Any
@@ -10,7 +11,7 @@ from django.contrib.humanize.templatetags.humanize import intcomma
 from django.db.models import Model
 from django.template import Context
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from django.utils.text import slugify
 
@@ -31,6 +32,7 @@ from benchbench.site.panels import change_url, may_open
 
 register = template.Library()
 register.filter("few_changes", describe_few_changes)
+COMMAND = re.compile(r"`(benchbench [a-z_ ]+)`")
 
 DASH = "–"
 
@@ -61,6 +63,14 @@ def scroll(content: str, label: str, id: str = "", kind: str = "bb-scroll") -> s
 def table(content: str, label: str, id: str = "", kind: str = "") -> str:
     """Wrap the head and body of a table in a table with a scrollable frame."""
     return scroll(format_html('<table class="{}">{}</table>', f"bb-table {kind}".strip(), content), label, id)
+
+
+@register.filter
+def with_commands(sentence: str) -> str:
+    """Show the commands between backticks in a sentence of ours as code."""
+    pieces = enumerate(COMMAND.split(sentence))
+    texts = (format_html("<code>{}</code>", piece) if number % 2 else piece for number, piece in pieces)
+    return format_html_join("", "{}", ((text,) for text in texts))
 
 
 @register.filter
