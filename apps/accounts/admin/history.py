@@ -46,7 +46,7 @@ class DeletionAdmin(FactAdmin):
             None,
             {
                 "fields": (("name", "noun"), ("deleted", "deleted_by"), ("until", "space"), "contents"),
-                "description": "Restored as it was, with its history and all rows. Files of a machine, such as mapped "
+                "description": "Restoring brings back its history and all its rows. Files of a machine, such as mapped "
                 "vectors, are made again at first use. It no longer names users and rows that were deleted later. A "
                 "schedule whose time has passed starts once.",
             },
