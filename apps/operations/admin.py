@@ -131,9 +131,9 @@ class OperationAdmin(FactAdmin):
     def planned_time(self, operation: Operation) -> str:
         return "–" if operation.planned_seconds is None else format_duration(operation.planned_seconds)
 
-    @display(description="owner", ordering="owner_name")
-    def owner(self, operation: Any) -> str:
-        return operation.owner_name or "–"
+    @display(description="owner", ordering="owner_name", empty_value="–")
+    def owner(self, operation: Any) -> str | None:
+        return operation.owner_name
 
     def list_concerned(self, row: Operation) -> list[Any]:
         return [instance for instance in (row, row.subject) if instance is not None]

@@ -35,6 +35,7 @@ REFUSED = {
     "a zero before the point": re.compile(r"(?<![\w.])0\.\d{3,}"),  # of a measure, score or p; times have two decimals
     "a mark of Markdown": re.compile(r"`[^`]+`"),
     "the start of an identifier": re.compile(r"^[A-Za-z ]+: [0-9a-f]{8}$"),
+    "a hyphen for a missing value": re.compile(r"^-$"),
     "bare JSON": re.compile(r'^[\[{]$|^[\[{]["\x27]|^"\w+":?$'),
 }
 # Markup that a reader would see as letters: HTML that was not marked as such.
