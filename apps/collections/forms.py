@@ -10,10 +10,10 @@ from apps.collections.columns import ColumnChoices
 from apps.collections.models import Collection
 from apps.collections.records import DocumentError
 from apps.collections.tables import read_columns
-from apps.collections.uploading import ACCEPTED, describe_unread, preview_documents
+from apps.collections.uploading import ACCEPTED, describe_unread, find_name, preview_documents
 from benchbench.errors import BenchbenchError
 from benchbench.files.columns import OF_DOCUMENTS
-from benchbench.names import find_free_name
+from benchbench.names import MAX_LENGTH, find_free_name
 from benchbench.site.pages import PageForm, Remedy, Sections, SizedFileField
 from benchbench.texts.languages import list_choices
 
@@ -75,10 +75,7 @@ class CollectionForm(DocumentsForm):
     sections: ClassVar[Sections] = (("", "", ("file", "name")),)
     folds: ClassVar[Sections] = (("Language and columns: detected", "", ("language", "columns")),)
 
-    name = forms.CharField(
-        max_length=200,
-        widget=forms.TextInput({"placeholder": "Product handbook, May"}),
-    )
+    name = forms.CharField(max_length=MAX_LENGTH, required=False, help_text="Empty: the name of the file.")
     language = LanguageField(
         help_text="Lexical search normalises and stems words by it. It can be changed until an index exists."
     )
@@ -104,7 +101,8 @@ class CollectionForm(DocumentsForm):
         return read_columns(self.document_choices.list_pairs(self.cleaned_data["columns"]))
 
     def clean_name(self) -> str:
-        name: str = self.cleaned_data["name"]
+        upload = self.files.get("file")
+        name: str = self.cleaned_data["name"] or (upload and find_name(upload)[:MAX_LENGTH]) or ""
         if Collection.objects.filter(owner=self.user, name=name).exists():
             taken = Collection.objects.filter(owner=self.user).values_list("name", flat=True)
             free = find_free_name(name, taken)

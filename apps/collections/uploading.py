@@ -78,6 +78,13 @@ def upload_documents(
     return report
 
 
+def find_name(upload: UploadedFile) -> str:
+    """Return the name of an uploaded file without the ending of its format."""
+    name = upload.name or "documents"
+    ending = next((ending for ending in ENDINGS if name.lower().endswith(ending)), "")
+    return name[: len(name) - len(ending)]
+
+
 def ensure_uploaded_collection(
     upload: UploadedFile, *, owner: User | None = None, language: str = "", **options: Unpack[SourceOptions]
 ) -> tuple[Collection, Reading]:
@@ -85,9 +92,7 @@ def ensure_uploaded_collection(
 
     And what was read of a table. The options are those of `open_source`. Raises the errors of `upload_documents`.
     """
-    reading, name = Reading(), upload.name or "documents"
-    ending = next((ending for ending in ENDINGS if name.lower().endswith(ending)), "")
-    name = name[: len(name) - len(ending)]
+    reading, name = Reading(), find_name(upload)
     with _opened(upload, yield_documents, **options) as batches:
         collection, existed = ensure_collection(_take(batches, reading), name=name, owner=owner, language=language)
     if not existed:

@@ -56,14 +56,14 @@ def show_reading(request: HttpRequest, notes: Iterable[str], warnings: Iterable[
 @require_POST
 def preview_collection(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Answer the unsaved form with the first documents of its file, or with its errors; nothing is stored."""
-    return preview_documents(request, read_form(request, model_admin, CollectionForm))
+    return preview_documents(request, read_form(request, model_admin, CollectionForm), is_named=True)
 
 
-def preview_documents(request: HttpRequest, form: DocumentsForm) -> HttpResponse:
-    """Answer a form with the first documents of its file; nothing is stored."""
+def preview_documents(request: HttpRequest, form: DocumentsForm, *, is_named: bool = False) -> HttpResponse:
+    """Answer a form with the first documents of its file, and the collection's name; nothing is stored."""
     form.full_clean()
+    becomes = form.cleaned_data.get("name") if is_named else ""
     look = form.look if form.cleaned_data.get(form.documents) and "columns" not in form.errors else dict
     choices, awaited = form.document_choices, (form.documents, "name")
-    return preview_page(
-        request, "collections/preview.html", form, look, awaited=awaited, unread=("name",), choices=choices
-    )
+    context = {"choices": choices, "becomes": becomes}
+    return preview_page(request, "collections/preview.html", form, look, awaited=awaited, unread=("name",), **context)

@@ -211,7 +211,7 @@ class Batch(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"batch {self.ordinal} of {str(self.operation_id)[:8]}"
+        return f"batch {self.ordinal}"
 
     @property
     def is_alone(self) -> bool:

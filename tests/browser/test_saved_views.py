@@ -70,3 +70,15 @@ def test_values_of_a_measure_are_seen_on_a_phone(page):
     cells = page.locator("td.field-measured")
     expect(cells).to_have_text([".5000", ".6000"])
     assert cells.evaluate_all("cells => cells.every(cell => cell.scrollHeight <= cell.clientHeight)")
+
+
+def test_words_find_a_choice_of_a_filter(page):
+    outside(lambda: [make_dataset({"q": []}, name=f"Fruit {number}") for number in range(13)])
+    page.goto(reverse("admin:datasets_query_changelist"))
+    page.get_by_role("button", name="Filters").click()
+    chips = page.get_by_label("Filters").get_by_role("link", name="Fruit")
+    expect(chips).to_have_count(13)
+    page.get_by_label("Find: dataset").fill(" fruit 12 ")
+    expect(chips).to_have_text(["Fruit 12"])
+    chips.click()
+    expect(page.locator(".bb-list-head .bb-chip")).to_contain_text("Fruit 12")
