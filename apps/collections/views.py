@@ -64,6 +64,6 @@ def preview_documents(request: HttpRequest, form: DocumentsForm, *, is_named: bo
     form.full_clean()
     becomes = form.cleaned_data.get("name") if is_named else ""
     look = form.look if form.cleaned_data.get(form.documents) and "columns" not in form.errors else dict
-    choices, awaited = form.document_choices, (form.documents, "name")
+    choices, awaited = form.document_choices, (form.documents,)
     context = {"choices": choices, "becomes": becomes}
     return preview_page(request, "collections/preview.html", form, look, awaited=awaited, unread=("name",), **context)
