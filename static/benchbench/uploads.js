@@ -1,5 +1,4 @@
 // Says that a chosen file is too large before it is sent; the server checks it again.
-// A required name that is empty becomes the file's, without its ending.
 // An input names its limit in data-max-bytes, and the sentence of the rule in data-too-large.
 
 document.addEventListener(
@@ -13,12 +12,7 @@ document.addEventListener(
         if (!size) return;
         const error = document.getElementById(`error_${input.name}`);
         error.replaceChildren();
-        if (size <= Number(input.dataset.maxBytes)) {
-            const name = document.querySelector("input[name=name][required]");
-            const stem = input.files[0].name.replace(/(\.(jsonl|ndjson|json|csv|tsv|xml|sgml|trec|txt|zip|gz))+$/i, "");
-            if (name && !name.value) name.value = stem;
-            return;
-        }
+        if (size <= Number(input.dataset.maxBytes)) return;
         event.stopPropagation(); // no preview is asked for
         const megabytes = (size / 2 ** 20).toFixed(1);
         const sentence = document.createElement("p");

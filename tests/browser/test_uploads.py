@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from apps.collections.models import Collection
 from apps.datasets.models import DatasetVersion
-from tests.browser.reader import outside
+from tests.browser.reader import PATIENCE, outside
 from tests.files.samples import write_file
 
 pytestmark = pytest.mark.thorough
@@ -42,10 +42,11 @@ def test_collection_is_named_after_its_file(page, tmp_path):
     file.write_text("id,text\n1,Pear\n")
     page.goto(reverse("admin:collections_collection_add"))
     page.set_input_files("[name=file]", str(file))
-    assert page.input_value("[name=name]") == "shop.v2"
+    expect(page.locator("#preview")).to_contain_text("the collection “shop.v2”", timeout=PATIENCE)
+    page.goto(reverse("admin:collections_collection_add"))
     page.fill("[name=name]", "Shop")
     page.set_input_files("[name=file]", str(file))
-    assert page.input_value("[name=name]") == "Shop"
+    expect(page.locator("#preview")).to_contain_text("the collection “Shop”", timeout=PATIENCE)
 
 
 def test_a_taken_name_is_refused_once_with_its_remedy(page, tmp_path):
@@ -76,7 +77,8 @@ def test_a_refused_form_has_each_error_once(page, tmp_path):
     for _ in range(2):  # by the preview; by the form that is sent
         expect(refusal).to_have_count(1)
         expect(link).to_have_count(1)
-        page.click("button:has-text('Upload and import')")
+        with page.expect_response("**/add/"):
+            page.click("button:has-text('Upload and import')")
         page.wait_for_selector("#form_faults .bb-faulty")
     page.click("text=Name it fruit (2)")
     expect(refusal).to_have_count(0)
