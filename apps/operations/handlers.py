@@ -18,7 +18,7 @@ class Handler(Protocol):
     """The work of one kind of operation, on subjects of one model.
 
     `busy` names several of its subjects at work in a sentence: "indexes being built"; `units` what its progress counts:
-    "rankings". The setting `limit` is the most active operations of a user.
+    "rankings", or "" if units of several kinds do. The setting `limit` is the most active operations of a user.
     """
 
     kind: ClassVar[Operation.Kind]

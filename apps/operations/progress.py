@@ -44,7 +44,7 @@ class Progress:
 
         "17.8 %, 3,200 of 18,000 rankings; reranking 3,200 of at most 18,000 pairs"
         """
-        counts = f", {self.done_units:,} of {self.total:,} {self.units}" if self.total > 1 else ""
+        counts = f", {self.done_units:,} of {self.total:,} {self.units}" if self.units and self.total > 1 else ""
         return "; ".join(filter(None, (f"{self.percent:.1f} %{counts}", self.more_units)))
 
 

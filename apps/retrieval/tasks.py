@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet, Sum
+from django.db.models import Sum
 
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
@@ -45,7 +45,7 @@ class IndexHandler(Handler):
     kind = Operation.Kind.INDEX
     subject = Index
     busy = "indexes being built"
-    units = "chunks"
+    units = ""  # chunks and a few steps: `describe_units` counts the chunks alone
     limit = "BENCHMARK_MAX_INDEXING_PER_USER"
 
     def perform(self, batch: Batch, lease: Lease) -> None:
@@ -67,6 +67,10 @@ class IndexHandler(Handler):
 
     def find_stage(self, operation: Operation) -> str:
         return find_stage(operation)
+
+    def describe_units(self, operation: Operation) -> str:
+        chunks, missing = _count_chunks(operation, _load_index(operation))
+        return f"encoded {chunks - missing:,} of {chunks:,} chunks" if missing else ""
 
     def build_event(self, operation: Operation) -> tuple[str, dict[str, object]]:
         return "index_progress", describe_progress(operation)
@@ -175,31 +179,39 @@ def index_words(index: Index, batch: Batch, lease: Lease) -> None:
 
 def describe_progress(operation: Operation) -> dict[str, object]:
     """Return the data of an `index_progress` event."""
-    index = Index.objects.select_related("collection", "chunk_set").filter(pk=operation.subject_id).first()
+    index = _load_index(operation)
     progress = compute_progress(operation)
     documents = index.collection.document_count if index else 0
-    done_parts = set(operation.batches.filter(state=Batch.State.DONE).values_list("payload__part", flat=True))
-    chunk_set = index.chunk_set if index and "chunk" in done_parts else None
-    chunks = chunk_set.chunk_count if chunk_set else 0
-    encoding = operation.batches.filter(payload__part="encode")
-    # Summaries have positions after all chunks. They are created level by level, so their total is unknown.
-    chunks_missing = min(chunks, _count_missing(encoding.filter(payload__start__lt=chunks)))
+    chunks, missing = _count_chunks(operation, index)
     return {
         **build_common_fields(operation),
         "index_id": str(operation.subject_id),
         "collection_id": str(index.collection_id) if index else None,
         "stage": progress.stage,
         "total_documents": documents,
-        "processed_documents": documents * (chunks - chunks_missing) // chunks if chunks else 0,
+        "processed_documents": documents * (chunks - missing) // chunks if chunks else 0,
         "chunks": chunks,
         "eta_seconds": progress.eta_seconds,
     }
 
 
-def _count_missing(batches: QuerySet[Batch]) -> int:
-    """Return the number of units of batches still to be done."""
-    counted = batches.aggregate(units=Sum("units", default=0), done=Sum("done_units", default=0))
-    return int(counted["units"] - counted["done"])
+def _load_index(operation: Operation) -> Index | None:
+    return Index.objects.select_related("collection", "chunk_set").filter(pk=operation.subject_id).first()
+
+
+def _count_chunks(operation: Operation, index: Index | None) -> tuple[int, int]:
+    """Return how many chunks an index has and how many are not encoded; zeros until all documents are chunked.
+
+    Summaries do not count. They have positions after all chunks, and are created level by level, so that their total is
+    unknown.
+    """
+    done_parts = set(operation.batches.filter(state=Batch.State.DONE).values_list("payload__part", flat=True))
+    if index is None or index.chunk_set is None or "chunk" not in done_parts:
+        return 0, 0
+    chunks = index.chunk_set.chunk_count
+    encoding = operation.batches.filter(payload__part="encode", payload__start__lt=chunks)
+    counted = encoding.aggregate(units=Sum("units", default=0), done=Sum("done_units", default=0))
+    return chunks, min(chunks, counted["units"] - counted["done"])
 
 
 def find_stage(operation: Operation) -> str:

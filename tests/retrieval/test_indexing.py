@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from django.contrib import admin
@@ -8,6 +10,7 @@ from apps.operations.handlers import find_handler
 from apps.operations.launching import OperationActiveError, cancel_operation
 from apps.operations.leasing import Stopped, make_owner
 from apps.operations.models import Batch, Operation
+from apps.operations.progress import compute_progress
 from apps.operations.working import OperationFailedError, perform_batch, wait
 from apps.retrieval import tasks
 from apps.retrieval.building import cut_ranges
@@ -240,6 +243,15 @@ class TestProgress:
             "queue_position": None,
             "waiting_for": None,
         }
+
+    def test_its_words_count_chunks_and_no_steps(self, settings):
+        settings.BENCHBENCH_BATCH_SECONDS = 0
+        operation = build_index(create_index(many(), name="index", encoder=KEYWORDS))
+        seen = []
+        wait(operation, on_progress=lambda _: seen.append(compute_progress(Operation.objects.get()).words))
+        counts = [match for words in seen for match in re.findall(r"%; encoded (\d+) of (\d+) chunks$", words)]
+        assert {chunks for _, chunks in counts} == {"200"}
+        assert 1 < len(counts) == len([words for words in seen if "of" in words])
 
     def test_progress_shows_the_queue_position(self):
         collection = many(1)
