@@ -79,10 +79,11 @@ def upload_documents(
 
 
 def find_name(upload: UploadedFile) -> str:
-    """Return the name of an uploaded file without the ending of its format."""
-    name = upload.name or "documents"
-    ending = next((ending for ending in ENDINGS if name.lower().endswith(ending)), "")
-    return name[: len(name) - len(ending)]
+    """Return the name of an uploaded file without the endings of its format: "docs" of "docs.jsonl.gz"."""
+    path = Path(upload.name or "documents")
+    while path.suffix.lower() in ACCEPTED.split(","):
+        path = path.with_suffix("")
+    return path.name
 
 
 def ensure_uploaded_collection(

@@ -170,10 +170,10 @@ def find_owner(username: str | None) -> User | None:
 
 
 class Progress:
-    """Units done, rate and remaining time: a progress bar on a terminal, elsewhere a line every ten seconds.
+    """Units done and remaining time: a progress bar on a terminal, elsewhere a line every ten seconds.
 
-    Enter it, and call it with the number of units done as often as convenient. On a terminal the elapsed time also
-    advances between calls.
+    Enter it, and call it with the number of units done as often as convenient; then it shows their rate too, for which
+    the events of an operation are too few. On a terminal the elapsed time also advances between calls.
     """
 
     def __init__(
@@ -206,7 +206,8 @@ class Progress:
 
     def __call__(self, done_units: int, total: int | None = None) -> None:
         line = self._render_units(done_units, total)
-        self._show(line + _render_eta(self._estimate_left()))
+        rate = f", {self.task.speed:,.0f} a second" if self.task.speed else ""
+        self._show(line + rate + _render_eta(self._estimate_left()))
 
     def show_units(self, event: Mapping[str, Any], done_key: str, total_key: str) -> None:
         """Show the progress event of an operation: its units under these two keys, or what it waits for.
@@ -239,8 +240,7 @@ class Progress:
     def _render_units(self, done_units: int, total: int | None) -> str:
         self._advance(done_units, total)
         of_total = f" of {self.task.total:,.0f}" if self.task.total else ""
-        rate = f", {self.task.speed:,.0f} a second" if self.task.speed else ""
-        return f"{self.task.completed:,.0f}{of_total} {self.noun}{rate}"
+        return f"{self.task.completed:,.0f}{of_total} {self.noun}"
 
     def _show_waiting(self, event: Mapping[str, Any]) -> bool:
         """Return whether the work waits for a worker or a host. If so, show the reason."""

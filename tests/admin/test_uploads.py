@@ -255,7 +255,7 @@ def test_own_collection_name_cannot_be_reused(client_of_ada: Client, ada: User) 
 def test_a_collection_without_a_name_gets_the_files(client_of_ada: Client, ada: User) -> None:
     file = {"file": SimpleUploadedFile("Fruit of May.jsonl", CORPUS.encode())}
     assert "the collection “Fruit of May”" in client_of_ada.post(reverse("admin:collection_preview"), file).text
-    response = upload(client_of_ada, COLLECTION, "Fruit of May.jsonl", CORPUS.encode(), name="")
+    response = upload(client_of_ada, COLLECTION, "Fruit of May.jsonl.gz", gzip.compress(CORPUS.encode()), name="")
     assert Collection.objects.get(owner=ada).name == "Fruit of May", response
     again = upload(client_of_ada, COLLECTION, "Fruit of May.jsonl", CORPUS.encode(), name="")
     assert "choose another name" in error_at(again, "name")

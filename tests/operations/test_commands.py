@@ -157,7 +157,7 @@ def test_progress_shows_percentage_time_left_and_wait_reason():
         "waiting for a worker, queued behind 1 operation",
         "0 of 4 references, estimating…",
         "1 of 4 references, estimating…",
-        "3 of 4 references, 0 a second, 8 s left",
+        "3 of 4 references, 8 s left",
     ]
 
 
